@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// Every fixed limit of the system, in one place.
+namespace tokenrouter::limits {
+
+/// Tokens in one KV block. Fixed: block tables of all ranks agree on it.
+inline constexpr std::uint32_t block_tokens = 16;
+
+inline constexpr std::uint32_t models_max = 16;
+inline constexpr std::uint32_t ranks_max = 4096;
+inline constexpr std::uint32_t batch_rows_max = 1024;
+
+/// Longest context any model may be configured for, in tokens.
+inline constexpr std::uint32_t context_tokens_max = 1u << 20;
+
+/// Routing heads one model may run beside its hidden states.
+inline constexpr std::uint32_t heads_max = 4;
+
+/// Raw logits, largest first, that a routing network may ask for.
+inline constexpr std::uint32_t top_logits_max = 128;
+
+/// Bytes of per-request state a method may keep; it travels with every handoff.
+inline constexpr std::size_t method_state_bytes_max = 256;
+
+/// Largest frame on the wire, in bytes: a first send of the longest context fits with room.
+inline constexpr std::size_t frame_bytes_max = std::size_t{64} << 20;
+
+/// Ended requests a scheduler remembers, to drop what arrives late for them.
+inline constexpr std::size_t tombstones_max = 1u << 16;
+
+static_assert((block_tokens & (block_tokens - 1)) == 0, "positions are split by shifting");
+static_assert(frame_bytes_max > std::size_t{context_tokens_max} * sizeof(std::int32_t) * 2);
+static_assert(models_max <= 64, "sets of models are kept in a 64-bit mask");
+
+} // namespace tokenrouter::limits

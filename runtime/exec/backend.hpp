@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/core/error.hpp"
+#include "runtime/core/ids.hpp"
+#include "runtime/exec/step.hpp"
+
+namespace tokenrouter {
+
+enum class compute_type : std::uint8_t {
+  bfloat16, ///< weights and KV in bf16, products summed in float32
+  float32,  ///< everything in float32: for exact comparison
+};
+
+/// A routing network to run beside the hidden states of a model.
+struct head_spec {
+  std::string kind; ///< r2r, citer, collm
+  std::filesystem::path weights; ///< safetensors; a JSON of the same stem stands beside it
+};
+
+struct load_options {
+  std::filesystem::path model_path; ///< folder with config.json and safetensors
+  compute_type compute = compute_type::bfloat16;
+  std::uint32_t threads = 1;        ///< CPU threads of this model, the caller's included
+  std::uint32_t vocab_legal_tokens = 0; ///< ids at or above are never sampled; 0 = the model's own
+  std::vector<head_spec> heads;     ///< at most limits::heads_max
+};
+
+/// Facts of a loaded model; constant after load.
+struct model_facts {
+  std::string architecture;          ///< e.g. Qwen3ForCausalLM
+  std::uint32_t vocab_tokens = 0;    ///< width of the logits
+  std::uint32_t context_tokens_max = 0;
+  std::vector<token_id> eos_tokens;  ///< of generation_config.json, else config.json
+  std::uint64_t weight_bytes = 0;    ///< in memory, heads included
+  std::uint64_t kv_bytes_per_block = 0;
+  std::string kernels;               ///< what runs it, e.g. "avx512-bf16", "avx2", "cuda sm_90"
+};
+
+struct block_copy {
+  block_id from = 0;
+  block_id to = 0;
+};
+
+/// A model on a device. One thread at a time calls it: the model actor, which owns it.
+/// Results of a row do not depend on the other rows, on chunking, or on block numbers.
+class backend {
+ public:
+  virtual ~backend() = default;
+
+  virtual const model_facts& facts() const = 0;
+
+  /// Reserves the KV pool; called once, before the first step. Error: capacity.
+  virtual result<void> allocate_kv(std::uint32_t blocks) = 0;
+
+  /// Runs one step. Requires the input's contract and block ids below the allocated count (both
+  /// checked). Reuses `out`'s memory.
+  virtual void step(const step_input& in, step_output& out) = 0;
+
+  /// Copies whole blocks inside the pool, in the order given.
+  virtual void copy_blocks(std::span<const block_copy> copies) = 0;
+
+  /// Writes a block's KV to `bytes` / reads it from there; exactly kv_bytes_per_block bytes in a
+  /// layout that only the same model on the same kind of backend reads.
+  virtual void export_block(block_id block, std::span<std::byte> bytes) const = 0;
+  virtual void import_block(block_id block, std::span<const std::byte> bytes) = 0;
+};
+
+} // namespace tokenrouter
