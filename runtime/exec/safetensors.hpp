@@ -51,7 +51,10 @@ class weight_files {
   std::unique_ptr<maps> maps_;
 };
 
-/// Elements of a BF16, F16 or F32 tensor as float32.
+/// Elements of a BF16, F16 or F32 tensor (checked) as float32.
 std::vector<float> to_float(const tensor_view& tensor);
+
+/// The same into memory of the caller; out.size() == tensor.elements() (checked).
+void to_float(const tensor_view& tensor, std::span<float> out);
 
 } // namespace tokenrouter
