@@ -6,28 +6,11 @@
 
 #include "runtime/core/ids.hpp"
 #include "runtime/core/limits.hpp"
+#include "runtime/core/signal_set.hpp"
 #include "runtime/exec/sampling.hpp"
 
 /// One step of one model: plain host data, no torch, CUDA or NCCL type.
 namespace tokenrouter {
-
-/// Which routing signals a row is to return. All are computed from raw logits (before temperature
-/// and truncation) and from the hidden state of the row's last position.
-enum class signal : std::uint32_t {
-  entropy = 1u << 0,   ///< nats and normalised, full vocabulary
-  top_entropy = 1u << 1, ///< softmax renormalised over the 20 largest logits, nats
-  evidence = 1u << 2,  ///< aleatoric and epistemic uncertainty (LogU, 10 largest logits)
-  heads = 1u << 3,     ///< scores of every head loaded with the model
-};
-
-using signal_set = std::uint32_t;
-
-constexpr signal_set operator|(signal a, signal b) {
-  return static_cast<signal_set>(a) | static_cast<signal_set>(b);
-}
-constexpr signal_set operator|(signal_set a, signal b) { return a | static_cast<signal_set>(b); }
-constexpr signal_set to_set(signal a) { return static_cast<signal_set>(a); }
-constexpr bool has(signal_set set, signal x) { return (set & static_cast<signal_set>(x)) != 0; }
 
 /// One request's part of a step: `token_count` new tokens at positions
 /// [start_position, start_position + token_count), whose keys and values are written to the blocks
