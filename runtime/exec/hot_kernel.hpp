@@ -5,8 +5,7 @@
 /// yet when the choice is made.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TR_HOT_KERNEL                                                                              \
-  __attribute__((optimize("O3", "no-trapping-math"),                                               \
-                 target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+  __attribute__((optimize("O3"), target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define TR_HOT_KERNEL
 #endif
