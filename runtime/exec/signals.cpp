@@ -1,7 +1,6 @@
 #include "runtime/exec/signals.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -9,6 +8,7 @@
 
 #include "runtime/core/check.hpp"
 #include "runtime/exec/hot_kernel.hpp"
+#include "runtime/exec/hot_math.hpp"
 
 namespace tokenrouter {
 
@@ -19,31 +19,16 @@ constexpr float minus_inf = -std::numeric_limits<float>::infinity();
 constexpr std::size_t chunk_floats = 512; ///< a power of two: chunks are summed by halves
 
 /// Adds Σe^y, Σ(e^y·y) and the number of NaN entries of one chunk; sums pairwise, so the order is
-/// fixed and errors stay small. e^y is 2^n · e^r with |r| ≤ ln 2 / 2 and a Taylor polynomial of
-/// degree 7 (error below 1e-8); y below −87 gives 0, since e^y would be subnormal.
+/// fixed and errors stay small.
 TR_HOT_KERNEL void add_softmax(const float* logits, float largest, softmax_sums* sums) {
-  constexpr float magic = 12582912.0f; // 1.5 · 2^23: adding it rounds to an integer
   float terms[chunk_floats], products[chunk_floats];
   int nans = 0;
   for (std::size_t i = 0; i < chunk_floats; ++i) {
     const float z = logits[i];
     nans += z != z;
     const float y = z - largest;
-    const float shifted = y * 1.44269504f + magic;
-    const float n = shifted - magic;
-    const float r = (y - n * 0.693359375f) - n * -2.12194440e-4f;
-    float p = r * (1.0f / 5040) + (1.0f / 720);
-    p = p * r + (1.0f / 120);
-    p = p * r + (1.0f / 24);
-    p = p * r + (1.0f / 6);
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    const std::uint32_t exponent = std::bit_cast<std::uint32_t>(shifted) - 0x4B400000u;
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(p) + (exponent << 23);
-    const std::uint32_t counts = y > -87.0f ? ~0u : 0u; // a mask: branches are not vectorised
-    terms[i] = std::bit_cast<float>(bits & counts);
-    products[i] = std::bit_cast<float>(bits & counts) * (y > -87.0f ? y : -87.0f);
+    terms[i] = exp_nonpositive(y);
+    products[i] = terms[i] * (y > -87.0f ? y : -87.0f);
   }
   for (std::size_t half = chunk_floats / 2; half > 0; half /= 2)
     for (std::size_t i = 0; i < half; ++i) {

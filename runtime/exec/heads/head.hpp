@@ -38,4 +38,8 @@ class routing_head {
 /// are named), invalid_argument (unknown kind).
 result<std::unique_ptr<routing_head>> load_head(const head_spec& spec, std::uint32_t hidden_size);
 
+/// The `threshold` in [0, 1] that the JSON beside the weights recommends. Errors: not_found (no
+/// JSON, or no such key), malformed, mismatch.
+result<double> head_threshold(const head_spec& spec);
+
 } // namespace tokenrouter
