@@ -22,6 +22,11 @@ block_ledger::lease_result block_ledger::lease(std::span<const want> wants) {
   out.granted.reserve(wants.size());
   current_lease_ = ++stamp_;
   for (const auto& w : wants) {
+    // A want was made for what its request held; if an earlier want took that away, it is void.
+    if (std::find(out.evicted.begin(), out.evicted.end(), w.request) != out.evicted.end()) {
+      out.granted.push_back(false);
+      continue;
+    }
     const std::uint32_t needed = blocks_for(w.tokens);
     auto& mine = entries_[w.request];
     mine.age = w.age;

@@ -65,6 +65,19 @@ BOOST_AUTO_TEST_CASE(rows_granted_in_a_lease_are_not_evicted_by_later_rows_of_it
   BOOST_TEST(ledger.consistent());
 }
 
+BOOST_AUTO_TEST_CASE(a_want_whose_parked_blocks_an_earlier_want_took_is_refused) {
+  block_ledger ledger(2);
+  BOOST_TEST(lease_one(ledger, 1, 16));
+  BOOST_TEST(lease_one(ledger, 2, 16));
+  ledger.park(req(1));
+  const std::vector<block_ledger::want> wants{{req(2), 32, 2}, {req(1), 16, 1}};
+  const auto out = ledger.lease(wants);
+  BOOST_TEST(out.granted[0]);
+  BOOST_TEST(!out.granted[1]);
+  BOOST_TEST(out.evicted.size() == 1u);
+  BOOST_TEST(ledger.table(req(1)).empty());
+}
+
 BOOST_AUTO_TEST_CASE(more_than_the_pool_is_refused_without_evicting_anyone) {
   block_ledger ledger(2);
   BOOST_TEST(lease_one(ledger, 2, 16));

@@ -1,0 +1,120 @@
+#include "actors/gateway.hpp"
+
+#include <algorithm>
+
+namespace tokenrouter {
+
+namespace {
+
+using self_pointer = gateway_actor::stateful_pointer<gateway_box>;
+
+void refuse(self_pointer self, const request_client& client, const submit& order, error why) {
+  request_done done;
+  done.client_tag = order.client_tag;
+  done.finish = finish_reason::failed;
+  done.failure = std::move(why);
+  done.usage.resize(self->state.options.models.size());
+  self->send(client, std::move(done));
+}
+
+result<void> judge(const gateway_box& box, const submit& order) {
+  admission_request x;
+  x.prompt_tokens = static_cast<std::uint32_t>(order.prompt.size());
+  x.max_new_tokens = order.spec.max_new_tokens;
+  x.vocab_tokens = box.options.vocab_tokens;
+  for (token_id token : order.prompt) {
+    if (token < 0)
+      return fail(errc::invalid_argument,
+                  "prompt token id " + std::to_string(token) + " is negative");
+    x.largest_token = std::max(x.largest_token, static_cast<std::uint32_t>(token));
+  }
+  if (box.by_tag.count(order.client_tag) != 0)
+    return fail(errc::invalid_argument, "a request of this name is still running");
+  return admit(x, box.options.models);
+}
+
+void accept(self_pointer self, const request_client& client, submit&& order) {
+  auto& box = self->state;
+  if (auto verdict = judge(box, order); !verdict) {
+    refuse(self, client, order, verdict.error());
+    return;
+  }
+  auto options = std::make_shared<request_options>();
+  options->id = make_request_id(box.options.self, box.next_counter++);
+  options->order = std::move(order);
+  options->order.spec.prompt_tokens = static_cast<std::uint32_t>(options->order.prompt.size());
+  options->entry = box.options.entry;
+  options->replicas = box.replicas;
+  options->models = static_cast<std::uint32_t>(box.options.models.size());
+  options->client = client;
+  options->outlet = box.options.outlet;
+  options->registry = caf::actor_cast<request_registry>(self->address());
+  options->tracer = box.options.tracer;
+  options->text = box.options.make_text ? box.options.make_text() : nullptr;
+  options->now_us = box.options.now_us;
+  box.by_tag.emplace(options->order.client_tag, options->id);
+  const request_id id = options->id;
+  box.requests.emplace(id, self->spawn(request, std::move(options)));
+}
+
+void open(self_pointer self, const open_gateway& x) {
+  auto& box = self->state;
+  for (const auto& facts : x.replicas) {
+    box.replicas.push_back(facts.replica);
+    if (facts.replica.model.value < box.options.models.size())
+      box.options.models[facts.replica.model.value].pool_tokens = facts.pool_tokens;
+  }
+  box.open = true;
+  for (auto& early : std::exchange(box.waiting, {}))
+    accept(self, early.client, std::move(early.order));
+}
+
+template <class Message>
+void forward(self_pointer self, request_id id, Message&& x) {
+  auto& box = self->state;
+  if (const auto found = box.requests.find(id); found != box.requests.end())
+    self->send(found->second, std::forward<Message>(x));
+  else
+    ++box.late_messages;
+}
+
+/// Commits of one step are for several requests: each gets its own part.
+void split(self_pointer self, commit_batch&& x) {
+  std::unordered_map<request_id, commit_batch> parts;
+  for (auto& one : x.commits)
+    parts[one.request].commits.push_back(one);
+  for (auto& [id, part] : parts) {
+    part.home = x.home;
+    forward(self, id, std::move(part));
+  }
+}
+
+} // namespace
+
+gateway_actor::behavior_type gateway(self_pointer self, gateway_options options) {
+  self->state.options = std::move(options);
+  return {
+      [self](const open_gateway& x) { open(self, x); },
+      [self](submit& x) {
+        auto client = caf::actor_cast<request_client>(self->current_sender());
+        if (self->state.open)
+          accept(self, client, std::move(x));
+        else
+          self->state.waiting.push_back({std::move(client), std::move(x)});
+      },
+      [self](const cancel& x) {
+        auto& box = self->state;
+        if (const auto found = box.by_tag.find(x.client_tag); found != box.by_tag.end())
+          forward(self, found->second, x);
+      },
+      [self](commit_batch& x) { split(self, std::move(x)); },
+      [self](request_failed& x) { forward(self, x.request, std::move(x)); },
+      [self](const released& x) { forward(self, x.request, x); },
+      [self](const request_ended& x) {
+        self->state.requests.erase(x.request);
+        self->state.by_tag.erase(x.client_tag);
+      },
+  };
+}
+
+} // namespace tokenrouter

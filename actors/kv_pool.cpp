@@ -1,0 +1,31 @@
+#include "actors/kv_pool.hpp"
+
+namespace tokenrouter {
+
+lease_grant grant_lease(block_ledger& ledger, const lease& x) {
+  auto outcome = ledger.lease(x.wants);
+  lease_grant grant;
+  grant.evicted = std::move(outcome.evicted);
+  grant.granted.reserve(x.wants.size());
+  grant.block_counts.reserve(x.wants.size());
+  for (std::size_t i = 0; i < x.wants.size(); ++i) {
+    grant.granted.push_back(outcome.granted[i] ? 1 : 0);
+    const auto table =
+        outcome.granted[i] ? ledger.table(x.wants[i].request) : std::span<const block_id>{};
+    grant.block_tables.insert(grant.block_tables.end(), table.begin(), table.end());
+    grant.block_counts.push_back(static_cast<std::uint32_t>(table.size()));
+  }
+  return grant;
+}
+
+kv_pool_actor::behavior_type kv_pool(kv_pool_actor::stateful_pointer<kv_pool_state> self,
+                                     std::uint32_t blocks) {
+  self->state.ledger = block_ledger(blocks);
+  return {
+      [self](const lease& x) { return grant_lease(self->state.ledger, x); },
+      [self](const park& x) { self->state.ledger.park(x.request); },
+      [self](const give_back_blocks& x) { self->state.ledger.release(x.request); },
+  };
+}
+
+} // namespace tokenrouter

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/local_messages.hpp"
+
+namespace tokenrouter {
+
+/// Owns the blocks of one replica. One for each scheduler, on the same rank.
+using kv_pool_actor =
+    caf::typed_actor<caf::replies_to<lease>::with<lease_grant>, ///< blocks for a planned step
+                     caf::reacts_to<park>,                      ///< the turn went to a peer
+                     caf::reacts_to<give_back_blocks>>;         ///< the request is over
+
+struct kv_pool_state {
+  block_ledger ledger{0};
+};
+
+kv_pool_actor::behavior_type kv_pool(kv_pool_actor::stateful_pointer<kv_pool_state> self,
+                                     std::uint32_t blocks);
+
+/// The answer to a lease, tables of the granted wants included.
+lease_grant grant_lease(block_ledger& ledger, const lease& x);
+
+} // namespace tokenrouter

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/link_state.hpp"
+#include "actors/local_messages.hpp"
+#include "runtime/transport/transport.hpp"
+
+namespace tokenrouter {
+
+/// The connection to one peer rank: order, heartbeat, handshake, death.
+using link_actor = caf::typed_actor<caf::reacts_to<wire_payload>,     ///< to send
+                                    caf::reacts_to<incoming_frame>,   ///< from the transport
+                                    caf::reacts_to<caf::tick_atom>,   ///< heartbeat
+                                    caf::reacts_to<caf::close_atom>>; ///< say goodbye
+
+/// Takes what the peer's actors sent: the switchboard.
+using link_outlet = caf::typed_actor<caf::reacts_to<wire_payload>>;
+
+/// Is told of the peer's end: the supervisor.
+using link_observer = caf::typed_actor<caf::reacts_to<peer_down>, caf::reacts_to<peer_left>>;
+
+struct link_options {
+  rank_id self;
+  rank_id peer;
+  hello greeting;
+  std::uint64_t heartbeat_us = 200'000;
+  std::uint64_t peer_timeout_us = 5'000'000;
+  transport* wire = nullptr; ///< outlives the actor
+  link_outlet outlet;
+  link_observer observer;
+  std::function<std::uint64_t()> now_us;
+};
+
+struct link_box {
+  link_options options;
+  std::optional<link_state> core;
+  bool down = false; ///< reported; nothing goes in or out any more
+};
+
+link_actor::behavior_type link(link_actor::stateful_pointer<link_box> self, link_options options);
+
+} // namespace tokenrouter

@@ -1,0 +1,75 @@
+#include "actors/messages.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/core/limits.hpp"
+
+namespace tokenrouter {
+
+namespace {
+
+bool valid_model(model_id x) {
+  return x.value < limits::models_max;
+}
+
+bool valid_finish(finish_reason x) {
+  return x <= finish_reason::failed;
+}
+
+bool valid_sampling(const sampling_params& x) {
+  return std::isfinite(x.temperature) && x.temperature >= 0 && x.top_p > 0 && x.top_p <= 1 &&
+         x.min_p >= 0 && x.min_p <= 1;
+}
+
+} // namespace
+
+bool valid(const handoff& x) {
+  const std::uint64_t end = std::uint64_t{x.offset} + x.tokens.size();
+  const bool tokens_ok =
+      !x.tokens.empty() && end <= limits::context_tokens_max &&
+      std::all_of(x.tokens.begin(), x.tokens.end(), [](token_id t) { return t >= 0; });
+  const bool spec_ok = x.spec.prompt_tokens >= 1 && x.spec.prompt_tokens <= end &&
+                       x.spec.max_new_tokens >= 1 && valid_sampling(x.spec.sampling);
+  const bool kv_ok = x.kv_tokens.size() <= limits::models_max &&
+                     std::all_of(x.kv_tokens.begin(), x.kv_tokens.end(),
+                                 [&](std::uint32_t n) { return n <= end; });
+  return x.turn >= 1 && valid_model(x.from.model) && valid_model(x.to.model) && tokens_ok &&
+         spec_ok && kv_ok && x.state.size_bytes() <= limits::method_state_bytes_max;
+}
+
+bool valid(const handoff_gap& x) {
+  return x.turn >= 1 && valid_model(x.from.model) && valid_model(x.to.model) &&
+         x.have_tokens <= limits::context_tokens_max;
+}
+
+bool valid(const commit_batch& x) {
+  return !x.commits.empty() && std::all_of(x.commits.begin(), x.commits.end(), [&](const auto& c) {
+    return home_of(c.request) == x.home && c.turn >= 1 && c.token >= 0 &&
+           c.position < limits::context_tokens_max && valid_model(c.model) &&
+           valid_finish(c.finish);
+  });
+}
+
+bool valid(const request_failed& x) {
+  return x.code <= errc::internal;
+}
+
+bool valid(const release& x) {
+  return valid_model(x.to.model);
+}
+
+bool valid(const released& x) {
+  return valid_model(x.from.model) && x.recomputed_tokens <= x.computed_tokens;
+}
+
+bool valid(const rank_ready& x) {
+  return std::all_of(x.replicas.begin(), x.replicas.end(),
+                     [](const auto& r) { return valid_model(r.replica.model); });
+}
+
+bool valid(const end_job&) {
+  return true;
+}
+
+} // namespace tokenrouter

@@ -1,0 +1,196 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/core/error.hpp"
+#include "runtime/core/exact_float.hpp"
+#include "runtime/core/ids.hpp"
+#include "runtime/exec/sampling.hpp"
+#include "runtime/methods/method.hpp"
+#include "runtime/policy/finish.hpp"
+
+/// The protocol between ranks, in the order a request meets it. Messages carry ids, never handles:
+/// the struct that passes between two actors of one rank is the one that crosses ranks. What each
+/// means, and who answers for what, is in actors/README.md. `valid` says what a sender promises; it
+/// is checked before encoding and after decoding.
+namespace tokenrouter {
+
+template <class Inspector>
+auto inspect(Inspector& f, rank_id& x) {
+  return f(x.value);
+}
+template <class Inspector>
+auto inspect(Inspector& f, model_id& x) {
+  return f(x.value);
+}
+template <class Inspector>
+auto inspect(Inspector& f, replica_id& x) {
+  return f(x.model, x.index);
+}
+template <class Inspector>
+auto inspect(Inspector& f, request_id& x) {
+  return f(x.value);
+}
+
+/// What stays the same over a request's life. Travels with every handoff, so that a replica needs
+/// no memory of the first send.
+struct request_spec {
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t max_new_tokens = 0;
+  bool ignore_eos = false;
+  sampling_params sampling;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, request_spec& x) {
+    return f(x.prompt_tokens, x.max_new_tokens, x.ignore_eos, x.sampling);
+  }
+};
+
+/// request → scheduler (admission: turn 1, from = to, the whole prompt), scheduler → scheduler.
+/// Passes the turn.
+struct handoff {
+  request_id request;
+  turn_number turn = 0;
+  replica_id from;
+  replica_id to;
+  std::uint32_t offset = 0;             ///< position of tokens[0]
+  std::vector<token_id> tokens;         ///< committed tokens from `offset` to the end
+  std::vector<std::uint32_t> kv_tokens; ///< for each model: leading tokens whose KV it holds
+  exact_float position_score;           ///< score of the first decision at the next position; NaN
+  request_spec spec;
+  method_state state;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, handoff& x) {
+    return f(x.request, x.turn, x.from, x.to, x.offset, x.tokens, x.kv_tokens, x.position_score,
+             x.spec, x.state);
+  }
+};
+
+/// scheduler → scheduler, back to the sender of `turn`: it starts beyond what is known here.
+struct handoff_gap {
+  request_id request;
+  turn_number turn = 0;
+  replica_id from;               ///< who asks
+  replica_id to;                 ///< who sent the handoff
+  std::uint32_t have_tokens = 0; ///< leading tokens known to `from`
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, handoff_gap& x) {
+    return f(x.request, x.turn, x.from, x.to, x.have_tokens);
+  }
+};
+
+/// One committed token.
+struct commit {
+  request_id request;
+  turn_number turn = 0;
+  std::uint32_t position = 0; ///< in prompt + output
+  token_id token = -1;
+  model_id model;
+  exact_float score; ///< of the first routing decision at this position; NaN: none
+  exact_float logprob;
+  finish_reason finish = finish_reason::none;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, commit& x) {
+    return f(x.request, x.turn, x.position, x.token, x.model, x.score, x.logprob, x.finish);
+  }
+};
+
+/// scheduler → gateway of the home rank: all tokens of one step for requests of that rank.
+struct commit_batch {
+  rank_id home;
+  std::vector<commit> commits;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, commit_batch& x) {
+    return f(x.home, x.commits);
+  }
+};
+
+/// scheduler → gateway of the home rank: the request cannot go on.
+struct request_failed {
+  request_id request;
+  errc code = errc::internal;
+  std::string message;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, request_failed& x) {
+    return f(x.request, x.code, x.message);
+  }
+};
+
+/// request → every scheduler: the request is over; give back all it holds, forget it.
+struct release {
+  request_id request;
+  replica_id to;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, release& x) {
+    return f(x.request, x.to);
+  }
+};
+
+/// scheduler → gateway of the home rank: answers `release`, once nothing is held any more.
+struct released {
+  request_id request;
+  replica_id from;
+  std::uint64_t computed_tokens = 0;   ///< positions this replica ran for the request
+  std::uint64_t recomputed_tokens = 0; ///< of these, run again after an eviction
+  std::uint32_t kv_tokens = 0;         ///< leading positions whose KV it had computed at the end
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, released& x) {
+    return f(x.request, x.from, x.computed_tokens, x.recomputed_tokens, x.kv_tokens);
+  }
+};
+
+/// What a rank tells of a replica it hosts.
+struct replica_facts {
+  replica_id replica;
+  std::uint32_t pool_tokens = 0;
+  std::uint32_t vocab_tokens = 0; ///< ids of the tokenizer
+  std::uint64_t vocabulary_fingerprint = 0;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, replica_facts& x) {
+    return f(x.replica, x.pool_tokens, x.vocab_tokens, x.vocabulary_fingerprint);
+  }
+};
+
+/// supervisor → supervisor of rank 0: all models of `rank` are loaded.
+struct rank_ready {
+  rank_id rank;
+  std::vector<replica_facts> replicas;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, rank_ready& x) {
+    return f(x.rank, x.replicas);
+  }
+};
+
+/// supervisor → supervisor of another rank: the job is over. `exit_code` 0: as intended.
+struct end_job {
+  rank_id to;
+  std::uint8_t exit_code = 0;
+  std::string reason; ///< one line for the user; empty if exit_code is 0
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, end_job& x) {
+    return f(x.to, x.exit_code, x.reason);
+  }
+};
+
+bool valid(const handoff& x);
+bool valid(const handoff_gap& x);
+bool valid(const commit_batch& x);
+bool valid(const request_failed& x);
+bool valid(const release& x);
+bool valid(const released& x);
+bool valid(const rank_ready& x);
+bool valid(const end_job& x);
+
+} // namespace tokenrouter

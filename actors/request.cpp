@@ -1,0 +1,104 @@
+#include "actors/request.hpp"
+
+namespace tokenrouter {
+
+namespace {
+
+using self_pointer = request_actor::stateful_pointer<request_box>;
+
+void start(self_pointer self) {
+  const auto& options = *self->state.options;
+  handoff first;
+  first.request = options.id;
+  first.turn = 1;
+  first.from = options.entry;
+  first.to = options.entry;
+  first.tokens = options.order.prompt;
+  first.spec = options.order.spec;
+  self->send(options.outlet, std::move(first));
+}
+
+/// The request has ended: every replica gives back what it holds.
+void release_all(self_pointer self) {
+  auto& box = self->state;
+  for (replica_id replica : box.options->replicas)
+    self->send(box.options->outlet, release{box.options->id, replica});
+  box.awaited_releases = box.options->replicas.size();
+}
+
+void answer(self_pointer self) {
+  auto& box = self->state;
+  const auto& options = *box.options;
+  request_done done = box.core->result();
+  done.client_tag = options.order.client_tag;
+  done.text = std::move(box.text);
+  if (options.tracer) {
+    trace_batch batch;
+    batch.requests.push_back({options.now_us(), options.id.value, options.order.spec.prompt_tokens,
+                              static_cast<std::uint32_t>(done.output.size()), done.handoffs,
+                              static_cast<std::uint32_t>(done.ttft_us), done.total_us,
+                              static_cast<std::uint16_t>(done.finish), 0, 0});
+    self->send(options.tracer, std::move(batch));
+  }
+  self->send(options.client, std::move(done));
+  self->send(options.registry, request_ended{options.id, options.order.client_tag});
+  self->quit();
+}
+
+void take_commits(self_pointer self, std::vector<commit>&& commits) {
+  auto& box = self->state;
+  const auto& options = *box.options;
+  const bool was_over = box.core->ended();
+  token_delta delta;
+  delta.client_tag = options.order.client_tag;
+  delta.commits = box.core->on_commits(std::move(commits), options.now_us());
+  const bool ends_now = !was_over && box.core->ended();
+  if (options.text) {
+    for (const auto& x : delta.commits)
+      delta.text += options.text->push(x.token);
+    if (ends_now)
+      delta.text += options.text->finish();
+    box.text += delta.text;
+  }
+  if (!delta.commits.empty())
+    self->send(options.client, std::move(delta));
+  if (ends_now)
+    release_all(self);
+}
+
+void end_early(self_pointer self, finish_reason reason, error failure) {
+  auto& box = self->state;
+  if (box.core->ended())
+    return;
+  box.core->end(reason, std::move(failure), box.options->now_us());
+  if (box.options->text)
+    box.text += box.options->text->finish();
+  release_all(self);
+}
+
+} // namespace
+
+request_actor::behavior_type request(self_pointer self, std::shared_ptr<request_options> options) {
+  auto& box = self->state;
+  box.options = std::move(options);
+  box.core.emplace(box.options->id, box.options->order.spec.prompt_tokens, box.options->models,
+                   box.options->now_us());
+  start(self);
+  return {
+      [self](commit_batch& x) { take_commits(self, std::move(x.commits)); },
+      [self](request_failed& x) {
+        end_early(self, finish_reason::failed, {x.code, std::move(x.message)});
+      },
+      [self](const cancel&) {
+        end_early(self, finish_reason::cancelled, {errc::cancelled, "cancelled by the client"});
+      },
+      [self](const released& x) {
+        auto& b = self->state;
+        b.core->on_released(x);
+        if (b.core->ended() && --b.awaited_releases == 0)
+          answer(self);
+      },
+  };
+}
+
+} // namespace tokenrouter

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "actors/local_messages.hpp"
+
+namespace tokenrouter {
+
+/// The home's record of one request: committed tokens in order, and who made them. Free of CAF.
+class request_state {
+ public:
+  /// `models`: how many the job has.
+  request_state(request_id id, std::uint32_t prompt_tokens, std::uint32_t models,
+                std::uint64_t submitted_us);
+
+  /// Takes tokens in any order of arrival and returns those that are now in order and new. A second
+  /// token for a position is dropped: commits never change. After the end: nothing.
+  std::vector<commit> on_commits(std::vector<commit>&& commits, std::uint64_t now_us);
+
+  /// Ends it before its last token. Ignored if it has ended.
+  void end(finish_reason reason, error failure, std::uint64_t now_us);
+
+  /// A replica gave back all it held.
+  void on_released(const released& x);
+
+  finish_reason finish() const { return finish_; }
+  bool ended() const { return finish_ != finish_reason::none; }
+
+  /// The result; `client_tag` and `text` are the caller's.
+  request_done result() const;
+
+ private:
+  request_id id_;
+  std::uint32_t prompt_tokens_;
+  std::uint64_t submitted_us_;
+  std::uint64_t first_token_us_ = 0;
+  std::uint64_t ended_us_ = 0;
+  std::uint32_t next_position_;
+  std::map<std::uint32_t, commit> early_; ///< ahead of next_position_
+  std::vector<commit> output_;
+  std::vector<model_usage> usage_;
+  finish_reason finish_ = finish_reason::none;
+  error failure_;
+};
+
+} // namespace tokenrouter

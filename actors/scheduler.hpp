@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/kv_pool.hpp"
+#include "actors/local_messages.hpp"
+#include "actors/model.hpp"
+#include "actors/scheduler_state.hpp"
+#include "actors/tracer.hpp"
+
+namespace tokenrouter {
+
+/// Leads one replica: forms its steps, routes what they propose, passes turns on.
+using scheduler_actor = caf::typed_actor<caf::reacts_to<handoff>,         ///< the turn comes here
+                                         caf::reacts_to<handoff_gap>,     ///< a peer lacks tokens
+                                         caf::reacts_to<release>,         ///< a request is over
+                                         caf::reacts_to<step_done>,       ///< the model's answer
+                                         caf::reacts_to<caf::tick_atom>>; ///< form a step
+
+/// Where a scheduler's messages go: the switchboard of its rank.
+using scheduler_outlet = caf::typed_actor<caf::reacts_to<handoff>, caf::reacts_to<handoff_gap>,
+                                          caf::reacts_to<commit_batch>,
+                                          caf::reacts_to<request_failed>, caf::reacts_to<released>>;
+
+struct scheduler_options {
+  scheduler_config config;
+  std::function<std::unique_ptr<const method_role>()> make_role;
+  scheduler_outlet outlet;
+  kv_pool_actor pool;
+  model_actor model;
+  tracer_actor tracer; ///< null: no trace
+  std::function<std::uint64_t()> now_us;
+  /// Called with true when the first request gets here, with false when the last one has left.
+  std::function<void(bool)> in_flight;
+};
+
+struct scheduler_box {
+  std::optional<scheduler_state> core;
+  scheduler_options options;
+  scheduler_effects effects;
+  std::shared_ptr<step_work> work; ///< null while a step is under way
+  bool tick_sent = false;
+  bool leasing = false;
+  bool busy = false;
+};
+
+scheduler_actor::behavior_type scheduler(scheduler_actor::stateful_pointer<scheduler_box> self,
+                                         scheduler_options options);
+
+} // namespace tokenrouter

@@ -1,0 +1,66 @@
+#include "actors/supervisor.hpp"
+
+namespace tokenrouter {
+
+namespace {
+
+using self_pointer = supervisor_actor::stateful_pointer<supervisor_box>;
+
+void carry_out(self_pointer self, const std::optional<job_end>& end) {
+  if (!end)
+    return;
+  auto& box = self->state;
+  const auto& config = box.core->config();
+  if (end->tell_peers)
+    for (std::uint32_t r = 0; r < config.ranks; ++r)
+      if (r != config.self.value)
+        self->send(box.options.outlet, end_job{{r}, end->exit_code, end->reason});
+  box.options.on_end(end->exit_code, end->reason);
+}
+
+void take_ready(self_pointer self, const rank_ready& x) {
+  auto& box = self->state;
+  auto all = box.core->on_rank_ready(x);
+  if (!all)
+    return;
+  if (box.options.gateway)
+    self->send(box.options.gateway, open_gateway{std::move(*all)});
+  if (box.options.on_ready)
+    box.options.on_ready();
+}
+
+} // namespace
+
+supervisor_actor::behavior_type supervisor(self_pointer self, supervisor_options options) {
+  auto& box = self->state;
+  box.options = std::move(options);
+  box.core.emplace(box.options.config);
+  if (box.options.config.local.empty())
+    self->send(box.options.outlet, rank_ready{box.options.config.self, {}});
+  self->set_down_handler([self](const caf::down_msg& x) {
+    auto& b = self->state;
+    if (const auto found = b.watched.find(x.source.id()); found != b.watched.end())
+      carry_out(self, b.core->on_actor_down(found->second));
+  });
+  return {
+      [self](const watch& x) {
+        self->state.watched.emplace(x.who.id(), x.name);
+        self->monitor(x.who);
+      },
+      [self](const model_loaded& x) {
+        auto& b = self->state;
+        if (b.core->on_model_loaded(x.replica))
+          self->send(b.options.outlet, rank_ready{b.core->config().self, b.core->config().local});
+      },
+      [self](const model_failed& x) { carry_out(self, self->state.core->on_model_failed(x)); },
+      [self](const rank_ready& x) { take_ready(self, x); },
+      [self](const peer_down& x) { carry_out(self, self->state.core->on_peer_down(x)); },
+      [self](const peer_left& x) { carry_out(self, self->state.core->on_peer_left(x.peer)); },
+      [self](const job_finished& x) {
+        carry_out(self, self->state.core->on_finished(x.exit_code));
+      },
+      [self](const end_job& x) { carry_out(self, self->state.core->on_end(x)); },
+  };
+}
+
+} // namespace tokenrouter

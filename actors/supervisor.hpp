@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/local_messages.hpp"
+#include "actors/supervisor_state.hpp"
+
+namespace tokenrouter {
+
+/// Watches over one rank: when it is ready, when the job is over, when something it needs is gone.
+using supervisor_actor =
+    caf::typed_actor<caf::reacts_to<watch>,        ///< an actor of this rank
+                     caf::reacts_to<model_loaded>, ///< one of this rank's models
+                     caf::reacts_to<model_failed>, ///< one of this rank's models
+                     caf::reacts_to<rank_ready>,   ///< on rank 0: a rank has all its models
+                     caf::reacts_to<peer_down>,    ///< a link lost its peer
+                     caf::reacts_to<peer_left>,    ///< a peer ended in order
+                     caf::reacts_to<job_finished>, ///< the client wants nothing more
+                     caf::reacts_to<end_job>>;     ///< another rank ends the job
+
+/// Where a supervisor's messages to other ranks go: the switchboard of its rank.
+using supervisor_outlet = caf::typed_actor<caf::reacts_to<rank_ready>, caf::reacts_to<end_job>>;
+
+/// Is told once that the whole job is ready: the gateway.
+using readiness_client = caf::typed_actor<caf::reacts_to<open_gateway>>;
+
+struct supervisor_options {
+  supervisor_config config;
+  supervisor_outlet outlet;
+  readiness_client gateway; ///< null where no clients come in
+  /// Called once, when this rank must stop: exit code and one line for the user (empty: none).
+  std::function<void(int, const std::string&)> on_end;
+  /// Called on rank 0 when every model of every rank is loaded; may be empty.
+  std::function<void()> on_ready;
+};
+
+struct supervisor_box {
+  supervisor_options options;
+  std::optional<supervisor_state> core;
+  std::unordered_map<caf::actor_id, std::string> watched;
+};
+
+supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<supervisor_box> self,
+                                           supervisor_options options);
+
+} // namespace tokenrouter

@@ -1,0 +1,130 @@
+#include "actors/switchboard.hpp"
+
+#include "actors/envelope.hpp"
+#include "runtime/core/check.hpp"
+#include "runtime/core/log.hpp"
+
+namespace tokenrouter {
+
+namespace {
+
+using self_pointer = switchboard_actor::stateful_pointer<switchboard_box>;
+
+/// Sends to an actor of this rank that may not exist here.
+template <class Handle, class Message>
+void hand(self_pointer self, const Handle& target, Message&& x) {
+  if (target)
+    self->send(target, std::forward<Message>(x));
+  else
+    ++self->state.undeliverable;
+}
+
+template <class Message>
+void deliver_to_scheduler(self_pointer self, Message&& x) {
+  const auto& schedulers = self->state.local.schedulers;
+  const auto found = schedulers.find(x.to);
+  hand(self, found == schedulers.end() ? scheduler_actor{} : found->second,
+       std::forward<Message>(x));
+}
+
+void deliver(self_pointer self, handoff&& x) {
+  deliver_to_scheduler(self, std::move(x));
+}
+void deliver(self_pointer self, handoff_gap&& x) {
+  deliver_to_scheduler(self, std::move(x));
+}
+void deliver(self_pointer self, release&& x) {
+  deliver_to_scheduler(self, std::move(x));
+}
+void deliver(self_pointer self, commit_batch&& x) {
+  hand(self, self->state.local.gateway, std::move(x));
+}
+void deliver(self_pointer self, request_failed&& x) {
+  hand(self, self->state.local.gateway, std::move(x));
+}
+void deliver(self_pointer self, released&& x) {
+  hand(self, self->state.local.gateway, std::move(x));
+}
+void deliver(self_pointer self, rank_ready&& x) {
+  hand(self, self->state.local.supervisor, std::move(x));
+}
+void deliver(self_pointer self, end_job&& x) {
+  hand(self, self->state.local.supervisor, std::move(x));
+}
+
+rank_id rank_of(const switchboard_options& options, replica_id replica) {
+  const auto found = options.placement.find(replica);
+  check(found != options.placement.end(), "a message goes to a replica of the job");
+  return found->second;
+}
+
+rank_id destination(const switchboard_options& o, const handoff& x) {
+  return rank_of(o, x.to);
+}
+rank_id destination(const switchboard_options& o, const handoff_gap& x) {
+  return rank_of(o, x.to);
+}
+rank_id destination(const switchboard_options& o, const release& x) {
+  return rank_of(o, x.to);
+}
+rank_id destination(const switchboard_options&, const commit_batch& x) {
+  return x.home;
+}
+rank_id destination(const switchboard_options&, const request_failed& x) {
+  return home_of(x.request);
+}
+rank_id destination(const switchboard_options&, const released& x) {
+  return home_of(x.request);
+}
+rank_id destination(const switchboard_options&, const rank_ready&) {
+  return {0};
+}
+rank_id destination(const switchboard_options&, const end_job& x) {
+  return x.to;
+}
+
+template <class Message>
+void route(self_pointer self, Message&& x) {
+  auto& box = self->state;
+  const rank_id to = destination(box.options, x);
+  if (to == box.options.self) {
+    deliver(self, std::move(x));
+    return;
+  }
+  const auto found = box.local.links.find(to);
+  if (found == box.local.links.end()) {
+    ++box.undeliverable;
+    return;
+  }
+  check(valid(x), "a message keeps its promises before it is encoded");
+  self->send(found->second, wire_payload{to, seal(x)});
+}
+
+void take_payload(self_pointer self, const wire_payload& x) {
+  const auto opened = open_envelope(
+      x.bytes, [self](auto&& message) { deliver(self, std::forward<decltype(message)>(message)); });
+  if (!opened) {
+    ++self->state.undeliverable;
+    spdlog::error("message from rank {} dropped: {}", x.peer.value, opened.error().message);
+  }
+}
+
+} // namespace
+
+switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_options options) {
+  self->state.options = std::move(options);
+  return {
+      [self](handoff& x) { route(self, std::move(x)); },
+      [self](handoff_gap& x) { route(self, std::move(x)); },
+      [self](commit_batch& x) { route(self, std::move(x)); },
+      [self](request_failed& x) { route(self, std::move(x)); },
+      [self](release& x) { route(self, std::move(x)); },
+      [self](released& x) { route(self, std::move(x)); },
+      [self](rank_ready& x) { route(self, std::move(x)); },
+      [self](end_job& x) { route(self, std::move(x)); },
+      [self](const wire_payload& x) { take_payload(self, x); },
+      [self](local_actors& x) { self->state.local = std::move(x); },
+  };
+}
+
+} // namespace tokenrouter

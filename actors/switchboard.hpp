@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/gateway.hpp"
+#include "actors/link.hpp"
+#include "actors/local_messages.hpp"
+#include "actors/scheduler.hpp"
+#include "actors/supervisor.hpp"
+
+namespace tokenrouter {
+
+struct local_actors;
+
+/// Knows which rank anything lives on; hands messages to actors of this rank or to the link of
+/// another.
+using switchboard_actor =
+    caf::typed_actor<caf::reacts_to<handoff>,        ///< to the scheduler of `to`
+                     caf::reacts_to<handoff_gap>,    ///< to the scheduler of `to`
+                     caf::reacts_to<commit_batch>,   ///< to the gateway of `home`
+                     caf::reacts_to<request_failed>, ///< to the gateway of the request's home
+                     caf::reacts_to<release>,        ///< to the scheduler of `to`
+                     caf::reacts_to<released>,       ///< to the gateway of the request's home
+                     caf::reacts_to<rank_ready>,     ///< to the supervisor of rank 0
+                     caf::reacts_to<end_job>,        ///< to the supervisor of `to`
+                     caf::reacts_to<wire_payload>,   ///< from a link: decoded and delivered here
+                     caf::reacts_to<local_actors>>;  ///< once, at wire-up
+
+/// Handles of this rank's actors, told once after all are spawned.
+struct local_actors {
+  std::unordered_map<replica_id, scheduler_actor> schedulers;
+  gateway_actor gateway; ///< null where no clients come in
+  supervisor_actor supervisor;
+  std::map<rank_id, link_actor> links;
+};
+
+struct switchboard_options {
+  rank_id self;
+  std::unordered_map<replica_id, rank_id> placement; ///< of every replica of the job
+};
+
+struct switchboard_box {
+  switchboard_options options;
+  local_actors local;
+  std::uint64_t undeliverable = 0; ///< messages for what is not here, or that did not decode
+};
+
+switchboard_actor::behavior_type
+switchboard(switchboard_actor::stateful_pointer<switchboard_box> self, switchboard_options options);
+
+} // namespace tokenrouter
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::local_actors)
