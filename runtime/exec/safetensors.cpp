@@ -287,6 +287,8 @@ result<weight_files> weight_files::open(const fs::path& path) {
   return weight_files(std::move(loaded));
 }
 
+const fs::path& weight_files::path() const { return maps_->source; }
+
 const tensor_view* weight_files::find(std::string_view name) const {
   const auto it = maps_->tensors.find(name);
   return it == maps_->tensors.end() ? nullptr : &it->second;

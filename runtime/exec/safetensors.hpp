@@ -35,6 +35,9 @@ class weight_files {
   weight_files& operator=(weight_files&&) noexcept;
   ~weight_files();
 
+  /// What was opened.
+  const std::filesystem::path& path() const;
+
   /// Null if there is no tensor of that name.
   const tensor_view* find(std::string_view name) const;
 

@@ -1,0 +1,132 @@
+#include "runtime/exec/cpu/row_results.hpp"
+
+#include <algorithm>
+
+#include "runtime/exec/signals.hpp"
+
+namespace tokenrouter::cpu {
+namespace {
+
+/// Rows whose logits are held at once.
+constexpr std::size_t slots = 64;
+
+} // namespace
+
+row_results::row_results(const model_config& config, const model_weights& weights,
+                         const kernel_table& kernels)
+    : config_(&config), weights_(&weights), kernels_(&kernels),
+      kind_(static_cast<std::size_t>(weights.kind)), hidden_stride_(padded(config.hidden_size)) {}
+
+result<row_results> row_results::create(const model_config& config, const model_weights& weights,
+                                        const kernel_table& kernels, std::uint32_t threads,
+                                        std::uint32_t vocab_legal_tokens,
+                                        std::vector<std::unique_ptr<routing_head>> heads) {
+  row_results results(config, weights, kernels);
+  results.vocab_legal_tokens_ = vocab_legal_tokens;
+  results.logits_stride_ = padded(vocab_legal_tokens);
+  results.heads_ = std::move(heads);
+  for (const auto& head : results.heads_)
+    results.top_logits_wanted_ = std::max(results.top_logits_wanted_, head->top_logits_wanted());
+  results.scratch_.resize(threads);
+  const std::size_t hidden = results.hidden_stride_;
+  auto bytes =
+      memory::allocate((slots * (2 * hidden + results.logits_stride_) + hidden) * sizeof(float));
+  if (!bytes)
+    return tl::unexpected(bytes.error());
+  results.activations_ = std::move(*bytes);
+  results.hidden_ = results.activations_.floats();
+  results.operand_ = results.hidden_ + slots * hidden;
+  results.logits_ = results.operand_ + slots * hidden;
+  results.embedding_ = results.logits_ + slots * results.logits_stride_;
+  return results;
+}
+
+std::span<const float> row_results::hidden(std::size_t slot) const {
+  return {hidden_ + slot * hidden_stride_, config_->hidden_size};
+}
+
+std::span<const float> row_results::logits(std::size_t slot) const {
+  return {logits_ + slot * logits_stride_, vocab_legal_tokens_};
+}
+
+std::uint64_t row_results::head_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& head : heads_)
+    bytes += head->weight_bytes();
+  return bytes;
+}
+
+void row_results::run(worker& w, const wave& tokens, const forward_pass& pass, const step_input& in,
+                      step_output& out) {
+  for (std::size_t begin = 0; begin < tokens.ends.size(); begin += slots) {
+    const std::span ends(tokens.ends.data() + begin, std::min(slots, tokens.ends.size() - begin));
+    normalise(w, ends, pass);
+    w.sync();
+    const auto panels = w.share(padded(vocab_legal_tokens_) / lanes);
+    kernels_->gemm[kind_]({.panels = weights_->lm_head.panels,
+                           .panel_begin = panels.begin,
+                           .panel_end = panels.end,
+                           .k = weights_->lm_head.k,
+                           .operand = operand_,
+                           .operand_stride = hidden_stride_,
+                           .rows = static_cast<std::uint32_t>(ends.size()),
+                           .out = logits_,
+                           .out_stride = logits_stride_});
+    w.sync();
+    const auto share = w.share(static_cast<std::uint32_t>(ends.size()));
+    for (std::uint32_t slot = share.begin; slot < share.end; ++slot)
+      draw(slot, in.rows[ends[slot].row], out.rows[ends[slot].row], scratch_[w.index()]);
+    w.sync();
+    // Heads keep memory of their own, so one thread runs them.
+    if (w.index() == 0)
+      for (std::size_t slot = 0; slot < ends.size(); ++slot) {
+        score(slot, in.rows[ends[slot].row], out.rows[ends[slot].row]);
+        if (tap_)
+          tap_(ends[slot].row, hidden(slot), logits(slot));
+      }
+    w.sync();
+  }
+}
+
+void row_results::normalise(worker& w, std::span<const wave_end> ends, const forward_pass& pass) {
+  const auto share = w.share(static_cast<std::uint32_t>(ends.size()));
+  for (std::uint32_t slot = share.begin; slot < share.end; ++slot) {
+    float* row = hidden_ + slot * hidden_stride_;
+    kernels_->norm({.x = pass.residual(ends[slot].token),
+                    .weight = weights_->final_norm,
+                    .columns = config_->hidden_size,
+                    .eps = config_->rms_norm_eps,
+                    .out = row});
+    kernels_->to_operand[kind_](row, operand_ + slot * hidden_stride_, config_->hidden_size);
+  }
+}
+
+void row_results::draw(std::size_t slot, const step_row& row, step_row_output& out, scratch& s) {
+  const auto drawn = sample_token(logits(slot), row.sampling, row.sample_stream,
+                                  row.start_position + row.token_count, s.sampler);
+  out.token = drawn.token;
+  out.logprob = drawn.logprob;
+  fill_signals(logits(slot), row.signals, s.signals, out);
+}
+
+void row_results::score(std::size_t slot, const step_row& row, step_row_output& out) {
+  if (!has(row.signals, signal::heads) || heads_.empty())
+    return;
+  top_logits_.clear();
+  if (top_logits_wanted_ > 0)
+    top_logits(logits(slot), top_logits_wanted_, top_logits_);
+  const bool embedding = std::any_of(heads_.begin(), heads_.end(), [](const auto& head) {
+    return head->wants_proposed_embedding();
+  });
+  if (embedding)
+    read_embedding(*weights_, out.token, embedding_);
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    const std::size_t wanted =
+        std::min<std::size_t>(heads_[i]->top_logits_wanted(), top_logits_.size());
+    out.head_scores[i] = heads_[i]->score({.hidden = hidden(slot),
+                                           .proposed_embedding = {embedding_, config_->hidden_size},
+                                           .top_logits = std::span(top_logits_).first(wanted)});
+  }
+}
+
+} // namespace tokenrouter::cpu
