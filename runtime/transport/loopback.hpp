@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/transport/transport.hpp"
+
+namespace tokenrouter {
+
+/// Transports of several endpoints in one process. Each endpoint may live in a thread of its own.
+/// Must outlive its endpoints' users.
+class loopback_network {
+ public:
+  /// Endpoints are ranks 0 … ranks-1.
+  explicit loopback_network(std::uint32_t ranks);
+  ~loopback_network();
+
+  /// Requires rank < ranks. Owned by the network.
+  transport& endpoint(rank_id rank);
+
+ private:
+  class endpoint_impl;
+
+  std::vector<std::unique_ptr<endpoint_impl>> endpoints_;
+};
+
+} // namespace tokenrouter

@@ -1,0 +1,165 @@
+#include "runtime/transport/simulated.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "runtime/core/check.hpp"
+#include "runtime/core/limits.hpp"
+#include "runtime/core/philox.hpp"
+#include "runtime/transport/frame_gate.hpp"
+
+namespace tokenrouter {
+
+namespace {
+
+// Lanes of the draws of one frame; a duplicate's delay comes after all others.
+enum lane : std::uint32_t { drop, duplicate, reorder, corrupt, corrupt_bit, delay, second_delay };
+
+constexpr std::uint32_t network_stream = 0x6e657477;
+
+} // namespace
+
+class simulated_network::endpoint_impl final : public transport {
+ public:
+  endpoint_impl(simulated_network& network, rank_id self) : network_(network), self_(self) {}
+
+  void on_frame(frame_sink sink) override { gate_.open(std::move(sink)); }
+
+  result<void> send(rank_id to, const frame_header& header,
+                    std::vector<std::byte> payload) override {
+    if (to == self_ || to.value >= network_.endpoints_.size() || forgotten_.contains(to.value))
+      return fail(errc::unavailable, "no way to rank " + std::to_string(to.value) + " from rank " +
+                                         std::to_string(self_.value));
+    if (payload.size() > limits::frame_bytes_max)
+      return fail(errc::capacity, "a frame of " + std::to_string(payload.size()) +
+                                      " bytes is longer than any may be");
+    network_.accept({self_, to, header, std::move(payload)});
+    return {};
+  }
+
+  std::size_t progress() override {
+    const auto frames = std::exchange(arrived_, {});
+    for (const auto& frame : frames)
+      if (!forgotten_.contains(frame.from.value))
+        gate_.pass(frame.from, frame.header, frame.payload);
+    return frames.size();
+  }
+
+  int event_fd() const override { return -1; }
+  bool prepare_sleep() override { return arrived_.empty(); }
+  std::size_t pending_sends() const override { return 0; }
+  std::string describe(rank_id) const override { return "simulated"; }
+  void forget(rank_id peer) override { forgotten_.insert(peer.value); }
+
+  void arrive(packet frame) { arrived_.push_back(std::move(frame)); }
+
+  /// A rank that died has lost what it had received, and starts anew with all peers.
+  void reset() {
+    arrived_.clear();
+    forgotten_.clear();
+  }
+
+ private:
+  simulated_network& network_;
+  const rank_id self_;
+  frame_gate gate_;
+  std::set<std::uint32_t> forgotten_;
+  std::vector<packet> arrived_;
+};
+
+simulated_network::simulated_network(std::uint32_t ranks, std::uint64_t seed, network_faults faults)
+    : seed_(seed), faults_(faults) {
+  for (std::uint32_t i = 0; i < ranks; ++i)
+    endpoints_.push_back(std::make_unique<endpoint_impl>(*this, rank_id{i}));
+}
+
+simulated_network::~simulated_network() = default;
+
+transport& simulated_network::endpoint(rank_id rank) {
+  check(rank.value < endpoints_.size(), "rank out of range");
+  return *endpoints_[rank.value];
+}
+
+float simulated_network::draw(std::uint32_t position, std::uint32_t which) const {
+  return uniform_draw(seed_, network_stream, position, which);
+}
+
+bool simulated_network::reachable(rank_id a, rank_id b) const {
+  return !dead_.contains(a.value) && !dead_.contains(b.value) &&
+         !cuts_.contains(std::minmax(a.value, b.value));
+}
+
+void simulated_network::accept(packet sent) {
+  const auto position = static_cast<std::uint32_t>(sent_frames_++);
+  if (!reachable(sent.from, sent.to) || draw(position, lane::drop) < faults_.drop_share) {
+    ++lost_frames_;
+    return;
+  }
+  if (!sent.payload.empty() && draw(position, lane::corrupt) < faults_.corrupt_share) {
+    const auto bits = static_cast<float>(sent.payload.size() * 8);
+    const auto bit = std::min(static_cast<std::size_t>(draw(position, lane::corrupt_bit) * bits),
+                              sent.payload.size() * 8 - 1);
+    sent.payload[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
+  }
+  if (draw(position, lane::duplicate) < faults_.duplicate_share)
+    put_under_way(sent, position, lane::second_delay);
+  put_under_way(std::move(sent), position, lane::delay);
+}
+
+void simulated_network::put_under_way(packet sent, std::uint32_t position, std::uint32_t which) {
+  const auto spread = static_cast<float>(faults_.delay_max_us - faults_.delay_min_us + 1);
+  auto arrival_us =
+      now_us_ +
+      std::min(faults_.delay_max_us,
+               faults_.delay_min_us + static_cast<std::uint64_t>(draw(position, which) * spread));
+  const bool in_order =
+      which == lane::delay && draw(position, lane::reorder) >= faults_.reorder_share;
+  if (in_order) {
+    auto& last_us = last_arrival_us_[{sent.from.value, sent.to.value}];
+    arrival_us = last_us = std::max(arrival_us, last_us);
+  }
+  under_way_.emplace(arrival_us, std::move(sent));
+}
+
+std::optional<std::uint64_t> simulated_network::next_arrival_us() const {
+  if (under_way_.empty())
+    return std::nullopt;
+  return under_way_.begin()->first;
+}
+
+void simulated_network::advance_to(std::uint64_t us) {
+  check(us >= now_us_, "virtual time runs forwards");
+  now_us_ = us;
+  while (!under_way_.empty() && under_way_.begin()->first <= now_us_) {
+    auto frame = under_way_.extract(under_way_.begin());
+    endpoints_[frame.mapped().to.value]->arrive(std::move(frame.mapped()));
+  }
+}
+
+void simulated_network::lose_unreachable() {
+  lost_frames_ += std::erase_if(under_way_, [this](const auto& entry) {
+    return !reachable(entry.second.from, entry.second.to);
+  });
+}
+
+void simulated_network::cut(rank_id a, rank_id b) {
+  cuts_.insert(std::minmax(a.value, b.value));
+  lose_unreachable();
+}
+
+void simulated_network::heal(rank_id a, rank_id b) {
+  cuts_.erase(std::minmax(a.value, b.value));
+}
+
+void simulated_network::kill(rank_id rank) {
+  check(rank.value < endpoints_.size(), "rank out of range");
+  dead_.insert(rank.value);
+  endpoints_[rank.value]->reset();
+  lose_unreachable();
+}
+
+void simulated_network::revive(rank_id rank) {
+  dead_.erase(rank.value);
+}
+
+} // namespace tokenrouter
