@@ -25,6 +25,10 @@ kv_pool_actor::behavior_type kv_pool(kv_pool_actor::stateful_pointer<kv_pool_sta
       [self](const lease& x) { return grant_lease(self->state.ledger, x); },
       [self](const park& x) { self->state.ledger.park(x.request); },
       [self](const give_back_blocks& x) { self->state.ledger.release(x.request); },
+      [self](caf::get_atom) {
+        const auto& ledger = self->state.ledger;
+        return pool_facts{ledger.total_blocks(), ledger.free_blocks(), ledger.parked_requests()};
+      },
   };
 }
 

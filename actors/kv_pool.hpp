@@ -9,11 +9,19 @@
 
 namespace tokenrouter {
 
+/// How full a pool is.
+struct pool_facts {
+  std::uint32_t total_blocks = 0;
+  std::uint32_t free_blocks = 0;
+  std::uint32_t parked_requests = 0;
+};
+
 /// Owns the blocks of one replica. One for each scheduler, on the same rank.
 using kv_pool_actor =
     caf::typed_actor<caf::replies_to<lease>::with<lease_grant>, ///< blocks for a planned step
                      caf::reacts_to<park>,                      ///< the turn went to a peer
-                     caf::reacts_to<give_back_blocks>>;         ///< the request is over
+                     caf::reacts_to<give_back_blocks>,          ///< the request is over
+                     caf::replies_to<caf::get_atom>::with<pool_facts>>; ///< how full it is
 
 struct kv_pool_state {
   block_ledger ledger{0};
@@ -26,3 +34,5 @@ kv_pool_actor::behavior_type kv_pool(kv_pool_actor::stateful_pointer<kv_pool_sta
 lease_grant grant_lease(block_ledger& ledger, const lease& x);
 
 } // namespace tokenrouter
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::pool_facts)

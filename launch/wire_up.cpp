@@ -1,0 +1,206 @@
+#include "launch/wire_up.hpp"
+
+#include <chrono>
+
+#include <caf/send.hpp>
+
+#include "actors/kv_pool.hpp"
+#include "runtime/core/check.hpp"
+#include "runtime/transport/transport_poller.hpp"
+
+namespace tokenrouter {
+
+namespace {
+
+constexpr std::uint64_t shut_down_us_max = 2'000'000;
+
+template <class Handle>
+caf::actor untyped(const Handle& handle) {
+  return caf::actor_cast<caf::actor>(handle);
+}
+
+scheduler_config config_of(const rank_plan& plan, const local_replica& replica) {
+  scheduler_config config;
+  config.self = replica.facts.replica;
+  config.models = static_cast<std::uint32_t>(plan.admission.size());
+  config.limits = replica.limits;
+  config.eos_tokens = plan.eos_tokens;
+  config.context_tokens_max = plan.context_tokens_max;
+  config.trace = static_cast<bool>(plan.open_trace);
+  return config;
+}
+
+} // namespace
+
+rank_actors::rank_actors(caf::actor_system& system, rank_plan plan, transport* wire)
+    : system_(system), reactor_(reactor::of(system)), plan_(std::move(plan)), wire_(wire) {
+  check(plan_.ranks == 1 || wire_ != nullptr, "several ranks need a transport");
+  switchboard_options board{plan_.self, {}};
+  for (const auto& replica : plan_.replicas)
+    board.placement.emplace(replica.replica, replica.rank);
+  switchboard_ = system_.spawn(switchboard, std::move(board));
+  keep("switchboard", untyped(switchboard_));
+  if (plan_.open_trace)
+    spawn_tracer();
+  if (plan_.takes_clients)
+    spawn_gateway();
+  spawn_supervisor();
+  for (const auto& replica : plan_.local)
+    spawn_replica(replica);
+  if (wire_ != nullptr)
+    spawn_links(*wire_);
+  for (const auto& [name, one] : all_)
+    caf::anon_send(local_.supervisor, watch{one.address(), name});
+  keep("supervisor", untyped(local_.supervisor));
+  caf::anon_send(switchboard_, local_);
+}
+
+rank_actors::~rank_actors() {
+  shut_down();
+}
+
+void rank_actors::keep(std::string name, caf::actor one) {
+  all_.emplace_back(std::move(name), std::move(one));
+}
+
+void rank_actors::spawn_gateway() {
+  gateway_options options;
+  options.self = plan_.self;
+  options.entry = plan_.entry;
+  options.models = plan_.admission;
+  options.vocab_tokens = plan_.vocab_tokens;
+  options.outlet = switchboard_;
+  options.tracer = tracer_;
+  options.make_text = plan_.make_text;
+  options.now_us = [this] { return reactor_.now_us(); };
+  local_.gateway = system_.spawn(tokenrouter::gateway, std::move(options));
+  keep("gateway", untyped(local_.gateway));
+}
+
+void rank_actors::spawn_supervisor() {
+  supervisor_options options;
+  options.config.self = plan_.self;
+  options.config.ranks = plan_.ranks;
+  for (const auto& replica : plan_.local)
+    options.config.local.push_back(replica.facts);
+  for (const auto& one : plan_.admission)
+    options.config.model_names.push_back(one.name);
+  options.outlet = switchboard_;
+  options.gateway = local_.gateway;
+  options.on_ready = plan_.on_ready;
+  options.on_end = [this](int code, const std::string& reason) {
+    ended_ = true;
+    exit_code_ = code;
+    end_reason_ = reason;
+  };
+  local_.supervisor = system_.spawn(tokenrouter::supervisor, std::move(options));
+}
+
+void rank_actors::spawn_tracer() {
+  const auto one = system_.spawn<tracer, caf::detached>(plan_.open_trace);
+  reactor_.wake_at_exit(one);
+  keep("tracer", one);
+  tracer_ = caf::actor_cast<tracer_actor>(one);
+}
+
+void rank_actors::spawn_replica(const local_replica& replica) {
+  const auto pool = system_.spawn(kv_pool, replica.kv_blocks);
+  keep("kv_pool", untyped(pool));
+  pools_.push_back(pool);
+
+  model_options model_parts;
+  model_parts.replica = replica.facts.replica;
+  model_parts.kv_blocks = replica.kv_blocks;
+  model_parts.core = replica.core;
+  model_parts.spin_us = plan_.model_spin_us;
+  model_parts.load = replica.load;
+  const auto observer = caf::actor_cast<model_observer>(local_.supervisor);
+  caf::actor runner;
+  if (plan_.inline_models) {
+    runner = system_.spawn(inline_model, std::move(model_parts), observer);
+  } else {
+    runner = system_.spawn<model, caf::detached>(std::move(model_parts), observer);
+    reactor_.wake_at_exit(runner);
+  }
+  keep("model", runner);
+
+  scheduler_options options;
+  options.config = config_of(plan_, replica);
+  options.make_role = replica.make_role;
+  options.outlet = switchboard_;
+  options.pool = pool;
+  options.model = caf::actor_cast<model_actor>(runner);
+  options.tracer = tracer_;
+  options.now_us = [this] { return reactor_.now_us(); };
+  options.in_flight = [this](bool busy) { note_in_flight(busy); };
+  const auto leader = system_.spawn(scheduler, std::move(options));
+  keep("scheduler", untyped(leader));
+  local_.schedulers.emplace(replica.facts.replica, leader);
+}
+
+void rank_actors::spawn_links(transport& wire) {
+  for (std::uint32_t r = 0; r < plan_.ranks; ++r) {
+    if (r == plan_.self.value)
+      continue;
+    link_options options;
+    options.self = plan_.self;
+    options.peer = {r};
+    options.greeting = plan_.greeting;
+    options.heartbeat_us = plan_.heartbeat_us;
+    options.peer_timeout_us = plan_.peer_timeout_us;
+    options.wire = &wire;
+    options.outlet = switchboard_;
+    options.observer = local_.supervisor;
+    options.now_us = [this] { return reactor_.now_us(); };
+    const auto one = system_.spawn(link, std::move(options));
+    keep("link", untyped(one));
+    local_.links.emplace(rank_id{r}, one);
+  }
+  wire.on_frame([this](rank_id from, const frame_header& header,
+                       std::span<const std::byte> payload) { take_frame(from, header, payload); });
+  wire_poller_ = std::make_unique<transport_poller>(wire);
+  reactor_.attach(wire_poller_.get());
+}
+
+void rank_actors::take_frame(rank_id from, const frame_header& header,
+                             std::span<const std::byte> payload) {
+  if (const auto found = local_.links.find(from); found != local_.links.end())
+    caf::anon_send(found->second, incoming_frame{header, {payload.begin(), payload.end()}});
+}
+
+void rank_actors::note_in_flight(bool busy) {
+  if (busy)
+    reactor_.hold_awake();
+  else
+    reactor_.release_awake();
+}
+
+void rank_actors::shut_down() {
+  if (std::exchange(down_, true))
+    return;
+  for (const auto& [peer, one] : local_.links)
+    caf::anon_send(one, caf::close_atom::value);
+  reactor_.run_ready();
+  if (wire_ != nullptr && !reactor_.virtual_time()) {
+    const std::uint64_t until_us = reactor_.now_us() + shut_down_us_max;
+    while (wire_->pending_sends() > 0 && reactor_.now_us() < until_us)
+      wire_->progress();
+  }
+  for (const auto& [name, one] : all_)
+    caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+  all_.clear();
+  pools_.clear();
+  local_ = {};
+  switchboard_ = nullptr;
+  tracer_ = nullptr;
+  if (reactor_.virtual_time())
+    reactor_.run_ready();
+  else
+    reactor_.run_until_no_actors();
+  if (wire_poller_)
+    reactor_.detach(wire_poller_.get());
+  if (wire_ != nullptr)
+    wire_->on_frame([](rank_id, const frame_header&, std::span<const std::byte>) {});
+}
+
+} // namespace tokenrouter

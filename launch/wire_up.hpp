@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <caf/actor_system.hpp>
+
+#include "actors/gateway.hpp"
+#include "actors/link.hpp"
+#include "actors/model.hpp"
+#include "actors/scheduler.hpp"
+#include "actors/supervisor.hpp"
+#include "actors/switchboard.hpp"
+#include "actors/tracer.hpp"
+#include "runtime/reactor/poller.hpp"
+#include "runtime/reactor/reactor.hpp"
+#include "runtime/transport/transport.hpp"
+
+namespace tokenrouter {
+
+/// One replica as every rank knows it.
+struct replica_plan {
+  replica_id replica;
+  std::string model_name;
+  rank_id rank;
+};
+
+/// A replica of this rank: what its actors are made of.
+struct local_replica {
+  replica_facts facts;
+  batch_limits limits;
+  std::uint32_t kv_blocks = 0;
+  int core = -1; ///< of its model thread
+  std::function<result<std::unique_ptr<backend>>()> load;
+  std::function<std::unique_ptr<const method_role>()> make_role;
+};
+
+/// Everything one rank's actors are made from. Plain values and factories; nothing here is of a
+/// device or a network library.
+struct rank_plan {
+  rank_id self;
+  std::uint32_t ranks = 1;
+  std::vector<replica_plan> replicas; ///< of the job
+  std::vector<local_replica> local;   ///< of this rank
+  replica_id entry;
+  std::vector<token_id> eos_tokens;
+  std::vector<admission_model> admission; ///< index = model_id; pools come with readiness
+  std::uint32_t context_tokens_max = 0;
+  std::uint32_t vocab_tokens = 0;
+  hello greeting;
+  std::uint64_t heartbeat_us = 200'000;
+  std::uint64_t peer_timeout_us = 5'000'000;
+  std::uint32_t model_spin_us = 0;
+  bool inline_models = false; ///< models run in the reactor's thread: simulation
+  bool takes_clients = false; ///< has a gateway
+  std::function<std::unique_ptr<text_stream>()> make_text; ///< null: tokens only
+  tracer::sink_factory open_trace;                         ///< null: no trace
+  std::function<void()> on_ready; ///< rank 0: every rank is ready; may be null
+};
+
+/// The actors of one rank. The only place that spawns. Lives on the reactor's thread, and less long
+/// than the actor system and the transport.
+class rank_actors {
+ public:
+  /// `wire` is null for a job of one rank.
+  rank_actors(caf::actor_system& system, rank_plan plan, transport* wire);
+
+  /// Shuts down if nobody did.
+  ~rank_actors();
+
+  const gateway_actor& gateway() const { return local_.gateway; } ///< null without clients
+  const supervisor_actor& supervisor() const { return local_.supervisor; }
+
+  /// KV pools of this rank's replicas. Drop the handles before `shut_down`.
+  std::vector<kv_pool_actor> pools() const { return pools_; }
+
+  bool ended() const { return ended_; }
+  int exit_code() const { return exit_code_; }
+  const std::string& end_reason() const { return end_reason_; }
+
+  /// Says goodbye to the peers, sends exit to every actor, drops all handles, and runs the loop
+  /// until they are gone and the transport has nothing left to send, 2 s at most.
+  void shut_down();
+
+ private:
+  void keep(std::string name, caf::actor one);
+  void spawn_tracer();
+  void spawn_gateway();
+  void spawn_supervisor();
+  void spawn_replica(const local_replica& replica);
+  void spawn_links(transport& wire);
+  void take_frame(rank_id from, const frame_header& header, std::span<const std::byte> payload);
+  void note_in_flight(bool busy);
+
+  caf::actor_system& system_;
+  reactor& reactor_;
+  rank_plan plan_;
+  transport* wire_;
+  std::unique_ptr<poller> wire_poller_;
+  local_actors local_;
+  switchboard_actor switchboard_;
+  tracer_actor tracer_;
+  std::vector<kv_pool_actor> pools_;
+  std::vector<std::pair<std::string, caf::actor>> all_; ///< every actor spawned, in order
+  bool ended_ = false;
+  bool down_ = false;
+  int exit_code_ = 0;
+  std::string end_reason_;
+};
+
+} // namespace tokenrouter

@@ -1,0 +1,28 @@
+#include <boost/test/unit_test.hpp>
+
+#include "tests/sim/simulation.hpp"
+
+using namespace tokenrouter;
+
+BOOST_AUTO_TEST_CASE(a_seed_replays_exactly) {
+  for (std::uint64_t seed : {3, 11, 42}) {
+    const auto first = sim::simulate(sim::make_scenario(seed));
+    const auto second = sim::simulate(sim::make_scenario(seed));
+    BOOST_TEST(first.trace_hash == second.trace_hash);
+    BOOST_TEST(first.events == second.events);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_invariant_holds_on_many_seeds) {
+  std::uint64_t handoffs = 0, evictions = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    const auto outcome = sim::simulate(sim::make_scenario(seed));
+    for (const auto& line : outcome.violations)
+      BOOST_ERROR(line);
+    handoffs += outcome.handoffs;
+    evictions += outcome.evictions;
+  }
+  // The seeds must have reached what they are there to test.
+  BOOST_TEST(handoffs > 1000u);
+  BOOST_TEST(evictions > 1000u);
+}
