@@ -16,31 +16,31 @@ namespace tokenrouter {
 /// Where a value stands in the user's file, for messages.
 struct source_mark {
   std::string file;
-  std::uint32_t line = 0; ///< 1-based; 0 = not from a file (a default or --set)
+  std::uint32_t line = 0; ///< 1-based; 0 = no line: a default, or `file` is "--set key=value"
 };
 
 struct model_settings {
   std::string name;
-  std::filesystem::path path;        ///< absolute, or relative to the config file's folder made so
-  std::string role;                  ///< key `scheduler`, e.g. r2r_slm
-  std::vector<std::uint32_t> ranks;  ///< empty = spread by the runtime
+  std::filesystem::path path;       ///< absolute, or relative to the config file's folder made so
+  std::string role;                 ///< key `scheduler`, e.g. r2r_slm
+  std::vector<std::uint32_t> ranks; ///< empty = spread by the runtime
   compute_type compute = compute_type::bfloat16; ///< key `compute_dtype`
   std::string device = "cpu";
-  double param_num_billion = 0;      ///< 0 = not said; informative
+  double param_num_billion = 0; ///< 0 = not said; informative
   std::uint32_t max_batch_rows = 64;
   std::uint32_t prefill_chunk_tokens = 512; ///< most prompt tokens one step takes, over all rows
-  std::uint32_t threads = 0;         ///< CPU threads; 0 = as many as the placement leaves it
-  std::uint64_t kv_cache_tokens = 0; ///< key `kv_cache.tokens`; 0 = sized by mem_fraction
-  double kv_cache_mem_fraction = 0;  ///< key `kv_cache.mem_fraction`; 0 = default
-  source_mark mark;                  ///< of the model's entry
+  std::uint32_t threads = 0;                ///< CPU threads; 0 = as many as the placement leaves it
+  std::uint64_t kv_cache_tokens = 0;        ///< key `kv_cache.tokens`; 0 = sized by mem_fraction
+  double kv_cache_mem_fraction = 0;         ///< key `kv_cache.mem_fraction`; 0 = default
+  source_mark mark;                         ///< of the model's entry
 };
 
 struct method_settings {
-  std::string name;                    ///< key `system.method`
-  std::filesystem::path router;        ///< head weights (safetensors); empty = none
+  std::string name;             ///< key `system.method`
+  std::filesystem::path router; ///< head weights (safetensors); empty = none
   std::string switching_strategy = "neural";
-  std::optional<double> threshold;     ///< none = the head's own (its JSON), where it has one
-  std::vector<double> thresholds;      ///< cascade: one for each model but the last
+  std::optional<double> threshold; ///< none = the head's own (its JSON), where it has one
+  std::vector<double> thresholds;  ///< cascade: one for each model but the last
   source_mark mark;
 };
 
@@ -62,7 +62,7 @@ struct job_config {
   std::vector<model_settings> models; ///< in the order of the file; index = model_id
   method_settings method;
   trace_settings trace;
-  std::filesystem::path file;         ///< the config file itself
+  std::filesystem::path file; ///< the config file itself
 };
 
 } // namespace tokenrouter

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -24,10 +25,14 @@ struct config_load {
 
 /// Reads a config, applies `overrides` ("key=value", dotted paths such as
 /// `models.quick.max_batch_rows=8`; the short names `compute_dtype`, `prefill_chunk_tokens`,
-/// `max_batch_rows`, `kv_cache.tokens` … stand at top level for every model) and checks it: unknown
-/// keys with the nearest known one, types, ranges, references between entries. Reads no weights.
+/// `max_batch_rows`, `kv_cache.tokens` … stand at top level for every model, and as an override
+/// take the place of what single models say) and checks it: unknown keys with the nearest known
+/// one, types, ranges, references between entries. Reads no weights.
 config_load load_config(const std::filesystem::path& file,
                         const std::vector<std::string>& overrides);
+
+/// The entries of `ranks` that a job of `rank_count` ranks does not have.
+std::vector<config_fault> validate_ranks(const job_config& config, std::uint32_t rank_count);
 
 /// Identical on all ranks if and only if they read the same configuration (paths excluded that do
 /// not matter to peers): FNV-1a over a canonical dump.

@@ -1,0 +1,228 @@
+#include "runtime/config/load.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <limits>
+#include <system_error>
+
+#include <yaml-cpp/yaml.h>
+
+#include "runtime/config/config_keys.hpp"
+#include "runtime/config/overrides.hpp"
+#include "runtime/config/validate.hpp"
+#include "runtime/config/yaml_view.hpp"
+#include "runtime/core/limits.hpp"
+
+namespace tokenrouter {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double no_bound = std::numeric_limits<double>::infinity();
+constexpr std::size_t model_name_bytes_max = 64;
+
+constexpr std::array<std::string_view, 3> method_names = {"single", "r2r", "cascade"};
+constexpr std::array<std::string_view, 4> role_names = {"plain", "r2r_slm", "r2r_llm", "cascade"};
+constexpr std::array<std::string_view, 2> strategy_names = {"neural", "entropy"};
+constexpr std::array<std::string_view, 1> peer_loss_names = {"fail"};
+constexpr std::array<std::string_view, 6> level_names = {"trace", "debug", "info",
+                                                         "warn",  "error", "off"};
+constexpr std::array<std::string_view, 2> compute_names = {"bfloat16", "float32"};
+
+template <class T, class U>
+void take(const std::optional<U>& from, T& to) {
+  if (from)
+    to = static_cast<T>(*from);
+}
+
+class config_reader {
+ public:
+  config_reader(job_config& config, config_reading& reading)
+      : config_(config), reading_(reading), folder_(config.file.parent_path()) {}
+
+  void read(const YAML::Node& root) {
+    const yaml_view top(root, "", root.IsMap() ? 0 : 1, reading_);
+    top.check_names("");
+    if (!root.IsMap())
+      return;
+    read_shared(top, shared_);
+    read_system(top.child("system"));
+    read_models(top.child("models"));
+    read_method(top.child("method"));
+    const yaml_view trace = top.child("trace");
+    trace.check_names("trace");
+    read_path(trace.child("directory"), config_.trace.directory);
+    fill_defaults();
+  }
+
+ private:
+  void read_path(const yaml_view& view, fs::path& out) {
+    if (const auto text = view.text())
+      out = (folder_ / *text).lexically_normal();
+  }
+
+  void read_system(const yaml_view& view) {
+    system_settings& system = config_.system;
+    system.mark = view.mark();
+    view.check_names("system");
+    take(view.child("entry_model").text(), system.entry_model);
+    take(view.child("method").one_of(method_names), config_.method.name);
+    take(view.child("on_peer_loss").one_of(peer_loss_names), system.on_peer_loss);
+    take(view.child("heartbeat_ms").whole(10, 60000), system.heartbeat_ms);
+    take(view.child("peer_timeout_ms").whole(50, 600000), system.peer_timeout_ms);
+    take(view.child("log_level").one_of(level_names), system.log_level);
+  }
+
+  void read_method(const yaml_view& view) {
+    method_settings& method = config_.method;
+    method.mark = view.mark();
+    view.check_names("method");
+    read_path(view.child("router"), method.router);
+    if (const yaml_view strategy = view.child("switching_strategy"); strategy.given())
+      method.switching_strategy = strategy.one_of(strategy_names).value_or("");
+    method.threshold = view.child("threshold").real(0, no_bound);
+    take(view.child("thresholds").real_list(0, no_bound), method.thresholds);
+  }
+
+  /// The keys that may stand at top level and in a model.
+  void read_shared(const yaml_view& view, model_settings& out) {
+    if (const auto name = view.child("compute_dtype").one_of(compute_names))
+      out.compute = *name == "float32" ? compute_type::float32 : compute_type::bfloat16;
+    take(view.child("prefill_chunk_tokens").whole(1, limits::context_tokens_max),
+         out.prefill_chunk_tokens);
+    take(view.child("max_batch_rows").whole(1, limits::batch_rows_max), out.max_batch_rows);
+    take(view.child("threads").whole(0, 1024), out.threads);
+
+    const yaml_view cache = view.child("kv_cache");
+    if (!cache.present())
+      return;
+    cache.check_names(view.path().empty() ? "kv_cache" : "models.NAME.kv_cache");
+    const yaml_view tokens = cache.child("tokens"), fraction = cache.child("mem_fraction");
+    out.kv_cache_tokens = 0;
+    out.kv_cache_mem_fraction = 0;
+    take(tokens.whole(limits::block_tokens, std::uint64_t{1} << 40), out.kv_cache_tokens);
+    take(fraction.real(0.001, 1), out.kv_cache_mem_fraction);
+    if (tokens.present() && fraction.present())
+      cache.fault("has both tokens and mem_fraction; keep one");
+  }
+
+  void read_models(const yaml_view& view) {
+    if (!view.present()) {
+      reading_.fault(view.mark(), "models is missing; name at least one model with its path");
+      return;
+    }
+    view.check_twice();
+    const auto names = view.names();
+    if (names.empty() && reading_.faults.empty())
+      view.fault("is empty; name at least one model with its path");
+    if (names.size() > limits::models_max)
+      view.fault("has " + std::to_string(names.size()) + " entries, at most " +
+                 std::to_string(limits::models_max) + " are supported");
+    for (const std::string& name : names)
+      read_model(name, view.child(name));
+  }
+
+  void read_model(const std::string& name, const yaml_view& view) {
+    const bool fits = name.size() <= model_name_bytes_max && !name.empty() &&
+                      std::ranges::all_of(name, [](unsigned char c) {
+                        return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+                      });
+    if (!fits)
+      view.fault("is not a name for a model: use up to 64 letters, digits, '-', '_' and '.'");
+    model_settings model = shared_;
+    model.name = name;
+    model.mark = view.mark();
+    if (view.present())
+      view.check_names("models.NAME");
+    if (!view.child("path").given())
+      view.fault("has no path; give the folder with its config.json and weights");
+    read_path(view.child("path"), model.path);
+    take(view.child("scheduler").one_of(role_names), model.role);
+    const auto ranks = view.child("ranks").whole_list(0, limits::ranks_max - 1);
+    take(ranks, model.ranks);
+    if (ranks && ranks->empty())
+      view.child("ranks").fault("is empty; name a rank or leave it out");
+    take(view.child("param_num_billion").real(0, no_bound), model.param_num_billion);
+    if (const auto device = view.child("device").text(); device && *device != "cpu")
+      view.child("device").fault("must be cpu, not '" + *device +
+                                 "': this build has no GPU support");
+    read_shared(view, model);
+    config_.models.push_back(std::move(model));
+  }
+
+  /// A job of one model needs neither method, entry nor role.
+  void fill_defaults() {
+    const bool single = config_.models.size() == 1;
+    if (config_.method.name.empty() && !reading_.marks.contains("system.method")) {
+      if (single)
+        config_.method.name = "single";
+      else if (!config_.models.empty())
+        missing("method", "with several models it must be one of r2r and cascade");
+    }
+    if (config_.system.entry_model.empty() && !reading_.marks.contains("system.entry_model")) {
+      if (single)
+        config_.system.entry_model = config_.models[0].name;
+      else if (!config_.models.empty())
+        missing("entry_model", "name the model that requests start on");
+    }
+    for (model_settings& model : config_.models) {
+      if (!model.role.empty() || reading_.marks.contains("models." + model.name + ".scheduler") ||
+          (config_.method.name.empty() && reading_.marks.contains("system.method")))
+        continue;
+      if (config_.method.name == "single" || config_.method.name == "cascade")
+        model.role = config_.method.name == "single" ? "plain" : "cascade";
+      else
+        reading_.fault(model.mark, "models." + model.name + " has no scheduler; give its role, " +
+                                       "one of " + listed(role_names));
+    }
+  }
+
+  void missing(const std::string& key, const std::string& advice) {
+    reading_.fault(reading_.mark_of("system"), "system." + key + " is missing; " + advice);
+  }
+
+  job_config& config_;
+  config_reading& reading_;
+  fs::path folder_;
+  model_settings shared_; ///< the job-wide defaults
+};
+
+} // namespace
+
+std::string to_string(const config_fault& fault) {
+  std::string out = fault.where.file;
+  if (fault.where.line != 0)
+    out += ":" + std::to_string(fault.where.line);
+  return out.empty() ? fault.message : out + ": " + fault.message;
+}
+
+config_load load_config(const fs::path& file, const std::vector<std::string>& overrides) {
+  config_load out;
+  config_reading reading;
+  reading.file = file.string();
+  std::error_code failed;
+  out.config.file = fs::absolute(file, failed).lexically_normal();
+  try {
+    YAML::Node root = YAML::LoadFile(file.string());
+    if (root.IsNull())
+      root = YAML::Node(YAML::NodeType::Map);
+    if (root.IsMap())
+      apply_overrides(root, overrides, reading);
+    config_reader(out.config, reading).read(root);
+    validate(out.config, reading);
+  } catch (const YAML::BadFile&) {
+    reading.fault({reading.file, 0}, "cannot be read; give the path of a config file");
+  } catch (const YAML::Exception& problem) {
+    const int line = problem.mark.is_null() ? 0 : problem.mark.line + 1;
+    reading.fault({reading.file, static_cast<std::uint32_t>(line)}, "is not YAML: " + problem.msg);
+  }
+  out.faults = std::move(reading.faults);
+  std::ranges::stable_sort(out.faults, [](const config_fault& a, const config_fault& b) {
+    return a.where.line < b.where.line;
+  });
+  return out;
+}
+
+} // namespace tokenrouter
