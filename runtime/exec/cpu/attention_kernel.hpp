@@ -138,6 +138,18 @@ void attend_block(const attention_call& c, const std::byte* block, const std::ui
     add_all_values<V, S, 1>(c, values, chosen + i, state);
 }
 
+/// Blocks lie anywhere in memory, so only we know which bytes come next.
+template <class V, storage S>
+[[gnu::always_inline]] inline void fetch_early(const attention_call& c, const std::byte* block) {
+  constexpr std::size_t cache_line = 64;
+  const std::size_t key_bytes = std::size_t{c.head_dim} * lanes * element_bytes(S);
+  const std::size_t value_bytes = std::size_t{padded(c.head_dim)} * lanes * element_bytes(S);
+  for (std::size_t i = 0; i < key_bytes; i += cache_line)
+    __builtin_prefetch(block + c.k_offset + i);
+  for (std::size_t i = 0; i < value_bytes; i += cache_line)
+    __builtin_prefetch(block + c.v_offset + i);
+}
+
 template <class V, storage S>
 void attend(const attention_call& c) {
   const std::uint32_t width = padded(c.head_dim);
@@ -159,7 +171,10 @@ void attend(const attention_call& c) {
       state[i].positions = seen < lanes ? seen : lanes;
       chosen[count++] = i;
     }
-    const std::byte* block = c.pool + std::size_t{c.blocks[begin / lanes]} * c.block_bytes;
+    const block_id* at = c.blocks + begin / lanes;
+    const std::byte* block = c.pool + std::size_t{*at} * c.block_bytes;
+    if (begin + lanes < longest)
+      fetch_early<V, S>(c, c.pool + std::size_t{at[1]} * c.block_bytes);
     attend_block<V, S>(c, block, chosen, count, state, begin == 0);
   }
   for (std::uint32_t i = 0; i < c.query_count; ++i) {

@@ -1,6 +1,8 @@
 #include "runtime/exec/cpu/memory.hpp"
 
+#include <cstdint>
 #include <exception>
+#include <sys/mman.h>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -13,6 +15,21 @@
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace tokenrouter::cpu {
+
+namespace {
+
+/// Paged KV jumps about in memory: with small pages address translation costs as much as the data.
+void ask_for_large_pages(std::byte* data, std::size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  constexpr std::uintptr_t page = std::uintptr_t{2} << 20;
+  const std::uintptr_t begin = (reinterpret_cast<std::uintptr_t>(data) + page - 1) / page * page;
+  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / page * page;
+  if (begin < end)
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#endif
+}
+
+} // namespace
 
 struct memory::tensor {
   at::Tensor storage;
@@ -34,6 +51,7 @@ result<memory> memory::allocate(std::size_t bytes) {
   }
   m.data_ = static_cast<std::byte*>(m.tensor_->storage.data_ptr());
   m.bytes_ = bytes;
+  ask_for_large_pages(m.data_, bytes);
   check(reinterpret_cast<std::uintptr_t>(m.data_) % 64 == 0, "libtorch aligns to cache lines");
   return m;
 }
