@@ -2,25 +2,26 @@
 
 #include <string>
 
-#include <caf/sec.hpp>
-
 namespace tokenrouter::wire {
 
-error decode_error(const byte_source& source, const caf::error& cause) {
-  const auto at = std::to_string(source.position());
-  const auto all = std::to_string(source.position() + source.remaining());
-  if (cause == caf::sec::end_of_stream)
-    return {errc::malformed, "payload is cut short: what starts at byte " + at + " of " + all +
-                                 " needs more bytes; do all ranks run the same build?"};
-  return {errc::malformed, "payload is refused at byte " + at + " of " + all + " (code " +
-                               std::to_string(cause.code()) +
-                               "); do all ranks run the same build?"};
+namespace {
+
+constexpr const char* advice = "; do all ranks run the same build?";
+
+} // namespace
+
+error decode_error(std::size_t position, std::size_t payload_bytes, wire_fault fault) {
+  const auto where = "byte " + std::to_string(position) + " of " + std::to_string(payload_bytes);
+  if (fault == wire_fault::cut_short)
+    return {errc::malformed,
+            "payload is cut short: what starts at " + where + " needs more bytes" + advice};
+  return {errc::malformed, "payload has an impossible value before " + where + advice};
 }
 
-error trailing_error(const byte_source& source) {
-  return {errc::malformed,
-          "payload has " + std::to_string(source.remaining()) + " bytes more than its message (" +
-              std::to_string(source.position()) + "); do all ranks run the same build?"};
+error trailing_error(std::size_t position, std::size_t payload_bytes) {
+  return {errc::malformed, "payload has " + std::to_string(payload_bytes - position) +
+                               " bytes more than its message (" + std::to_string(position) + ")" +
+                               advice};
 }
 
 } // namespace tokenrouter::wire
