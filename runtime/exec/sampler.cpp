@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/core/check.hpp"
 #include "runtime/core/philox.hpp"
+#include "runtime/exec/hot_kernel.hpp"
+#include "runtime/exec/hot_math.hpp"
 #include "runtime/exec/signals.hpp"
 
 namespace tokenrouter {
@@ -54,38 +55,61 @@ double weight(float z, float largest, double temperature) {
   return z == largest ? 1.0 : std::exp((double{z} - double{largest}) / temperature);
 }
 
-/// Takes every logit that can be drawn at all and returns the sum of their weights, added in the
-/// order of ids.
-double collect_candidates(std::span<const float> logits, float largest, double temperature,
-                          std::vector<candidate>& out) {
-  // Below this difference a weight is under 1e-20 of the largest: no draw of 24 bits reaches it.
-  const float least = largest - static_cast<float>(46.0 * temperature);
-  out.clear();
+/// Σ weight over the row; the terms in float32, chunks of them added in float64.
+TR_HOT_KERNEL double sum_weights(const float* logits, std::size_t count, float largest,
+                                 float inverse_temperature) {
+  constexpr std::size_t chunk_floats = 256;
   double total = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (!(logits[i] >= least))
-      continue;
-    out.emplace_back(logits[i], static_cast<token_id>(i));
-    total += weight(logits[i], largest, temperature);
+  for (std::size_t at = 0; at < count; at += chunk_floats) {
+    const std::size_t here = count - at < chunk_floats ? count - at : chunk_floats;
+    float terms[chunk_floats] = {};
+    for (std::size_t i = 0; i < here; ++i)
+      terms[i] = exp_nonpositive((logits[at + i] - largest) * inverse_temperature);
+    for (std::size_t half = chunk_floats / 2; half > 0; half /= 2)
+      for (std::size_t i = 0; i < half; ++i)
+        terms[i] += terms[i + half];
+    total += double{terms[0]};
   }
   return total;
 }
 
-token_id draw_token(std::span<const float> logits, float largest, const sampling_params& params,
-                    float uniform, std::vector<candidate>& candidates) {
+bool truncates(std::span<const float> logits, const sampling_params& params) {
+  return params.top_k != 0 && params.top_k < logits.size();
+}
+
+/// Takes every logit that can be drawn: of the `top_k` likeliest (and those equal to the last of
+/// them), or of all.
+void collect_candidates(std::span<const float> logits, const softmax_sums& sums,
+                        const sampling_params& params, sampler_scratch& scratch) {
+  // Below this difference a weight is under 1e-20 of the largest: no draw of 24 bits reaches it.
+  float least = sums.largest - 46.0f * params.temperature;
+  if (truncates(logits, params) && sums.nans == 0) {
+    top_logits(logits, params.top_k, scratch.largest);
+    least = std::max(least, scratch.largest.back());
+  }
+  scratch.candidates.clear();
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if (logits[i] >= least)
+      scratch.candidates.emplace_back(logits[i], static_cast<token_id>(i));
+}
+
+token_id draw_token(std::span<const float> logits, const softmax_sums& sums,
+                    const sampling_params& params, float uniform, sampler_scratch& scratch) {
   const double temperature = double{params.temperature};
-  double total = collect_candidates(logits, largest, temperature, candidates);
-  descending_view sorted(candidates);
+  collect_candidates(logits, sums, params, scratch);
+  descending_view sorted(scratch.candidates);
   const auto weight_at = [&](std::size_t i) {
-    return weight(sorted.at(i).first, largest, temperature);
+    return weight(sorted.at(i).first, sums.largest, temperature);
   };
 
-  std::size_t kept = candidates.size();
-  if (params.top_k != 0 && params.top_k < kept) {
-    kept = params.top_k;
-    total = 0;
+  std::size_t kept = scratch.candidates.size();
+  double total = 0;
+  if (truncates(logits, params)) {
+    kept = std::min<std::size_t>(kept, params.top_k);
     for (std::size_t i = 0; i < kept; ++i)
       total += weight_at(i);
+  } else {
+    total = sum_weights(logits.data(), logits.size(), sums.largest, 1.0f / params.temperature);
   }
   if (params.top_p < 1.0f) {
     const double wanted = double{params.top_p} * total;
@@ -122,8 +146,7 @@ sampled_token sample_token(std::span<const float> logits, const sampling_params&
   const softmax_sums sums = sum_softmax(logits);
   const bool draws = params.temperature > 0.0f && std::isfinite(sums.largest);
   const token_id token =
-      draws ? draw_token(logits, sums.largest, params, uniform_draw(params.seed, stream, position),
-                         scratch.candidates)
+      draws ? draw_token(logits, sums, params, uniform_draw(params.seed, stream, position), scratch)
             : greedy_token(logits, sums.largest);
   const float z = logits[static_cast<std::size_t>(token)];
   const double difference = z == sums.largest || std::isnan(z) ? 0.0 : double{z} - sums.largest;

@@ -18,6 +18,7 @@ struct sampled_token {
 /// Reused memory of a caller; its contents mean nothing between calls.
 struct sampler_scratch {
   std::vector<std::pair<float, token_id>> candidates;
+  std::vector<float> largest;
 };
 
 /// Draws one token from raw logits (only ids legal for sampling are passed). Greedy at temperature
