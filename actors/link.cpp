@@ -63,7 +63,7 @@ void take_frame(self_pointer self, incoming_frame&& x) {
     if (x.header.kind == frame_kind::hello)
       take_hello(self, x);
     else if (x.header.kind == frame_kind::goodbye)
-      self->send(box.options.observer, peer_left{box.options.peer});
+      self->send(box.options.outlet, peer_left{box.options.peer});
     break;
   case frame_verdict::drop:
     break;

@@ -18,11 +18,11 @@ using link_actor = caf::typed_actor<caf::reacts_to<wire_payload>,     ///< to se
                                     caf::reacts_to<caf::tick_atom>,   ///< heartbeat
                                     caf::reacts_to<caf::close_atom>>; ///< say goodbye
 
-/// Takes what the peer's actors sent: the switchboard.
-using link_outlet = caf::typed_actor<caf::reacts_to<wire_payload>>;
+/// Takes what the peer's actors sent, and its goodbye after that: the switchboard.
+using link_outlet = caf::typed_actor<caf::reacts_to<wire_payload>, caf::reacts_to<peer_left>>;
 
-/// Is told of the peer's end: the supervisor.
-using link_observer = caf::typed_actor<caf::reacts_to<peer_down>, caf::reacts_to<peer_left>>;
+/// Is told of the peer's death: the supervisor.
+using link_observer = caf::typed_actor<caf::reacts_to<peer_down>>;
 
 struct link_options {
   rank_id self;

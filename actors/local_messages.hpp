@@ -129,6 +129,8 @@ struct peer_down {
   rank_id peer;
   std::string why;
 };
+
+/// link → switchboard → supervisor: the way of the peer's messages, so that none is overtaken.
 struct peer_left {
   rank_id peer;
 };

@@ -123,6 +123,7 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
       [self](rank_ready& x) { route(self, std::move(x)); },
       [self](end_job& x) { route(self, std::move(x)); },
       [self](const wire_payload& x) { take_payload(self, x); },
+      [self](const peer_left& x) { hand(self, self->state.local.supervisor, x); },
       [self](local_actors& x) { self->state.local = std::move(x); },
   };
 }

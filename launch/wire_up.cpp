@@ -178,6 +178,8 @@ void rank_actors::note_in_flight(bool busy) {
 void rank_actors::shut_down() {
   if (std::exchange(down_, true))
     return;
+  // What was sent before the end (the word to the peers that it is the end) leaves first.
+  reactor_.run_ready();
   for (const auto& [peer, one] : local_.links)
     caf::anon_send(one, caf::close_atom::value);
   reactor_.run_ready();
