@@ -1,0 +1,88 @@
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "launch/commands.hpp"
+#include "launch/job.hpp"
+
+namespace tokenrouter {
+
+namespace {
+
+struct check_options {
+  job_options job;
+  std::uint32_t ranks = 1;
+};
+
+std::string role_text(const job_config& config, const job_plan& plan, std::size_t model) {
+  return config.models[model].role + (plan.entry.value == model ? ", entry" : "");
+}
+
+/// The rank → model map with weights and KV pool of each; the error is for the user.
+result<std::string> describe(const job_config& config, const job_plan& plan, std::uint32_t ranks) {
+  std::string out = fmt::format("{:<5} {:<20} {:<18} {:>11} {:>11} {:>10} {:>9}\n", "rank", "model",
+                                "scheduler", "weights MiB", "KV MiB", "KV tokens", "requests");
+  const std::uint64_t memory_bytes = available_memory_bytes();
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    bool any = false;
+    for (std::size_t i = 0; i < plan.models.size(); ++i) {
+      const auto& model = plan.models[i];
+      if (model.rank != rank_id{r})
+        continue;
+      any = true;
+      auto budget = budget_of(config, plan, {static_cast<std::uint16_t>(i)}, memory_bytes,
+                              static_cast<std::uint32_t>(plan.models.size()));
+      if (!budget)
+        return tl::unexpected(budget.error());
+      const std::uint64_t tokens = std::uint64_t{budget->blocks} * limits::block_tokens;
+      out += fmt::format("{:<5} {:<20} {:<18} {:>11.1f} {:>11.1f} {:>10} {:>9}\n", r, model.name,
+                         role_text(config, plan, i),
+                         static_cast<double>(model.weight_bytes) / 1048576.0,
+                         static_cast<double>(budget->blocks * model.kv_bytes_per_block) / 1048576.0,
+                         tokens, tokens / model.context_tokens_max);
+    }
+    if (!any)
+      out += fmt::format("{:<5} (no model)\n", r);
+  }
+  out +=
+      fmt::format("context {} tokens, vocabulary {} tokens; 'requests' is how many full contexts "
+                  "a pool holds; KV is reckoned for all ranks on one host like this\n",
+                  plan.context_tokens_max, plan.vocab_tokens);
+  return out;
+}
+
+int run_check(const check_options& options) {
+  auto loaded = load_config(options.job.config_file, options.job.overrides);
+  if (loaded.faults.empty())
+    loaded.faults = validate_ranks(loaded.config, options.ranks);
+  if (!loaded.faults.empty()) {
+    std::fprintf(stderr, "tokenrouter: %s\n", fault_lines(loaded.faults).c_str());
+    return 2;
+  }
+  const auto plan = plan_job(loaded.config, options.ranks);
+  const auto text = plan ? describe(loaded.config, *plan, options.ranks)
+                         : result<std::string>(tl::unexpected(plan.error()));
+  if (!text) {
+    std::fprintf(stderr, "tokenrouter: %s\n", text.error().message.c_str());
+    return 2;
+  }
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
+} // namespace
+
+void add_check(CLI::App& program, int& exit_code) {
+  auto options = std::make_shared<check_options>();
+  auto* command = program.add_subcommand(
+      "check", "Print which rank hosts which model and the KV budget, or every fault of a config");
+  command->add_option("--config", options->job.config_file, "The job's YAML file")->required();
+  command->add_option("--set", options->job.overrides, "Override a key of the config: key=value");
+  command->add_option("--ranks", options->ranks, "Ranks the job would have")
+      ->check(CLI::Range(1u, limits::ranks_max))
+      ->capture_default_str();
+  command->callback([options, &exit_code] { exit_code = run_check(*options); });
+}
+
+} // namespace tokenrouter

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+/// One function a subcommand: adds it with its options to the program. What it does runs after
+/// parsing; its exit code goes to `exit_code`.
+namespace tokenrouter {
+
+void add_generate(CLI::App& program, int& exit_code);
+void add_check(CLI::App& program, int& exit_code);
+void add_trace(CLI::App& program, int& exit_code);
+
+} // namespace tokenrouter

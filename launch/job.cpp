@@ -1,0 +1,306 @@
+#include "launch/job.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <caf/send.hpp>
+
+#include "launch/rank_card.hpp"
+#include "launch/trace_file.hpp"
+#include "runtime/config/load.hpp"
+#include "runtime/core/log.hpp"
+#include "runtime/exec/cpu/cpu_backend.hpp"
+#include "runtime/reactor/affinity.hpp"
+#include "runtime/text/incremental_detokenizer.hpp"
+#include "runtime/transport/bootstrap.hpp"
+#include "runtime/transport/ucx/ucx_transport.hpp"
+#include "runtime/wire/codec.hpp"
+
+namespace tokenrouter {
+
+namespace {
+
+constexpr std::uint32_t finalise_deadline_ms = 3000;
+constexpr std::uint32_t model_spin_us = 1000;
+
+/// Text of a request; keeps the tokenizer alive.
+class token_text final : public text_stream {
+ public:
+  explicit token_text(std::shared_ptr<const tokenizer> words)
+      : words_(std::move(words)), detokenizer_(*words_) {}
+  std::string push(token_id token) override { return detokenizer_.push(token); }
+  std::string finish() override { return detokenizer_.finish(); }
+
+ private:
+  std::shared_ptr<const tokenizer> words_;
+  incremental_detokenizer detokenizer_;
+};
+
+/// A job on its way up, on one rank.
+struct starting_job {
+  config_load loaded;
+  std::unique_ptr<bootstrap> launch;
+  std::unique_ptr<ucx_transport> wire; ///< null: one rank
+  job_plan plan;
+  std::vector<rank_card> cards;
+  std::shared_ptr<const tokenizer> words;
+};
+
+std::vector<model_id> models_of(const job_plan& plan, rank_id rank) {
+  std::vector<model_id> mine;
+  for (std::size_t i = 0; i < plan.models.size(); ++i)
+    if (plan.models[i].rank == rank)
+      mine.push_back({static_cast<std::uint16_t>(i)});
+  return mine;
+}
+
+/// Everything this rank can find out alone; the error is for the user.
+result<void> prepare(starting_job& job, const job_options& options) {
+  job.loaded = load_config(options.config_file, options.overrides);
+  auto& faults = job.loaded.faults;
+  if (faults.empty())
+    faults = validate_ranks(job.loaded.config, job.launch->ranks());
+  if (!faults.empty())
+    return fail(errc::invalid_argument, fault_lines(faults));
+  const auto& config = job.loaded.config;
+  auto plan = plan_job(config, job.launch->ranks());
+  if (!plan)
+    return tl::unexpected(plan.error());
+  job.plan = std::move(*plan);
+  auto words = tokenizer::load(config.models[job.plan.entry.value].path);
+  if (!words)
+    return tl::unexpected(words.error());
+  job.words = std::make_shared<const tokenizer>(std::move(*words));
+  if (job.launch->ranks() == 1)
+    return {};
+  auto wire = ucx_transport::create(job.launch->rank());
+  if (!wire)
+    return tl::unexpected(wire.error());
+  job.wire = std::move(*wire);
+  return {};
+}
+
+rank_card card_of(const starting_job& job, const result<void>& prepared) {
+  rank_card card;
+  card.protocol_version = protocol_version;
+  card.config_hash = job.plan.config_hash;
+  card.host = job.launch->host();
+  card.allowed_cores = allowed_cores();
+  card.model_threads = static_cast<std::uint32_t>(models_of(job.plan, job.launch->rank()).size());
+  if (!prepared)
+    card.failure = prepared.error().message;
+  if (job.wire) {
+    const auto address = job.wire->address();
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(address.data());
+    card.address.assign(bytes, bytes + address.size());
+  }
+  return card;
+}
+
+/// Tells every rank this one's card and learns theirs. If any of them can't start, none does.
+result<std::vector<rank_card>> exchange_cards(bootstrap& launch, const rank_card& mine) {
+  const auto all = launch.allgather(encode(mine));
+  if (!all)
+    return tl::unexpected(all.error());
+  std::vector<rank_card> cards;
+  for (const auto& bytes : *all) {
+    auto card = decode<rank_card>(bytes);
+    if (!card)
+      return tl::unexpected(card.error());
+    cards.push_back(std::move(*card));
+  }
+  std::string text;
+  for (const auto& line : failures_of(cards))
+    text += (text.empty() ? "" : "\n") + line;
+  if (!text.empty())
+    return fail(errc::invalid_argument, std::move(text));
+  return cards;
+}
+
+/// Learns who the peers are and connects to them.
+result<void> meet(starting_job& job, const rank_card& mine) {
+  auto cards = exchange_cards(*job.launch, mine);
+  if (!cards)
+    return tl::unexpected(cards.error());
+  job.cards = std::move(*cards);
+  for (std::uint32_t r = 0; r < job.launch->ranks(); ++r) {
+    if (r == job.launch->rank().value)
+      continue;
+    const auto& address = job.cards[r].address;
+    const auto* bytes = reinterpret_cast<const std::byte*>(address.data());
+    if (auto ok = job.wire->connect({r}, {bytes, address.size()}); !ok)
+      return ok;
+  }
+  return {};
+}
+
+struct host_view {
+  thread_layout threads;
+  std::uint32_t models = 0; ///< on this host
+  std::uint32_t cores = 1;  ///< usable by this rank, for the threads of one model
+};
+
+host_view view_host(const starting_job& job) {
+  std::vector<rank_threads> ranks;
+  std::size_t local = 0;
+  host_view view;
+  const auto& mine = job.cards[job.launch->rank().value];
+  for (std::size_t r = 0; r < job.cards.size(); ++r) {
+    const auto& card = job.cards[r];
+    if (card.host != mine.host)
+      continue;
+    if (r == job.launch->rank().value)
+      local = ranks.size();
+    ranks.push_back({{card.allowed_cores.begin(), card.allowed_cores.end()}, card.model_threads});
+    view.models += card.model_threads;
+  }
+  view.threads = plan_threads(ranks, local);
+  const auto cores = static_cast<std::uint32_t>(mine.allowed_cores.size());
+  const auto sharing = std::max<std::uint32_t>(1, view.models);
+  view.cores = std::max(1u, cores / sharing);
+  return view;
+}
+
+result<local_replica> make_replica(const starting_job& job, const host_view& host, model_id model,
+                                   int core) {
+  const auto& settings = job.loaded.config.models[model.value];
+  auto budget = budget_of(job.loaded.config, job.plan, model, available_memory_bytes(),
+                          std::max(1u, host.models));
+  if (!budget)
+    return tl::unexpected(budget.error());
+  local_replica replica;
+  replica.facts.replica = {model, 0};
+  replica.facts.pool_tokens = budget->blocks * limits::block_tokens;
+  replica.facts.vocab_tokens = job.plan.vocab_tokens;
+  replica.facts.vocabulary_fingerprint = job.plan.vocabulary_fingerprint;
+  replica.limits = {settings.max_batch_rows, settings.prefill_chunk_tokens};
+  replica.kv_blocks = budget->blocks;
+  load_options load = job.plan.models[model.value].load;
+  load.threads = settings.threads > 0 ? settings.threads : host.cores;
+  replica.core = load.threads == 1 ? core : -1;
+  replica.load = [load] { return make_cpu_backend(load); };
+  replica.make_role = [&plan = job.plan, model]() -> std::unique_ptr<const method_role> {
+    auto role = role_of(plan, model);
+    check(role.has_value(), "a role that was planned can be made");
+    return std::move(*role);
+  };
+  return replica;
+}
+
+result<rank_plan> plan_rank(const starting_job& job, const host_view& host) {
+  const auto& config = job.loaded.config;
+  rank_plan plan;
+  plan.self = job.launch->rank();
+  plan.ranks = job.launch->ranks();
+  plan.entry = {job.plan.entry, 0};
+  for (std::size_t i = 0; i < job.plan.models.size(); ++i) {
+    const auto& model = job.plan.models[i];
+    plan.replicas.push_back({{{static_cast<std::uint16_t>(i)}, 0}, model.name, model.rank});
+    plan.admission.push_back({model.name, model.context_tokens_max, 0});
+  }
+  std::size_t thread = 0;
+  for (model_id model : models_of(job.plan, plan.self)) {
+    const auto& cores = host.threads.model_cores;
+    auto replica = make_replica(job, host, model, thread < cores.size() ? cores[thread] : -1);
+    ++thread;
+    if (!replica)
+      return tl::unexpected(replica.error());
+    plan.local.push_back(std::move(*replica));
+  }
+  plan.eos_tokens = job.plan.eos_tokens;
+  plan.context_tokens_max = job.plan.context_tokens_max;
+  plan.vocab_tokens = job.plan.vocab_tokens;
+  plan.greeting = {job.plan.config_hash, job.plan.vocabulary_fingerprint, job.launch->host()};
+  plan.heartbeat_us = std::uint64_t{config.system.heartbeat_ms} * 1000;
+  plan.peer_timeout_us = std::uint64_t{config.system.peer_timeout_ms} * 1000;
+  plan.model_spin_us = host.threads.may_spin ? model_spin_us : 0;
+  plan.takes_clients = plan.self == rank_id{0};
+  plan.make_text = [words = job.words] { return std::make_unique<token_text>(words); };
+  if (!config.trace.directory.empty()) {
+    std::vector<std::string> names;
+    for (const auto& model : job.plan.models)
+      names.push_back(model.name);
+    plan.open_trace = make_trace_opener(config.trace.directory, plan.self, std::move(names));
+  }
+  return plan;
+}
+
+void complain(const starting_job& job, const std::string& message) {
+  if (job.launch->rank() == rank_id{0})
+    std::fprintf(stderr, "tokenrouter: %s\n", message.c_str());
+}
+
+/// The job proper: actors, loop, shutdown.
+int run_actors(const starting_job& job, const host_view& host, rank_plan plan,
+               const client_starter& start_client) {
+  if (host.threads.control_core >= 0)
+    if (auto pinned = pin_this_thread(host.threads.control_core); !pinned)
+      spdlog::warn("control thread runs unpinned: {}", pinned.error().message);
+  reactor_config settings;
+  caf::actor_system system(settings);
+  auto& loop = reactor::of(system);
+  loop.set_spin(host.threads.may_spin ? spin_policy::while_in_flight : spin_policy::never);
+  rank_actors actors(system, std::move(plan), job.wire.get());
+  if (job.launch->rank() == rank_id{0}) {
+    job_view view{job.loaded.config, job.plan, system, actors, job.words, {}};
+    for (const auto& model : job.plan.models)
+      view.model_names.push_back(model.name);
+    if (auto ok = start_client(view); !ok) {
+      complain(job, ok.error().message);
+      caf::anon_send(actors.supervisor(), job_finished{2});
+    }
+  }
+  loop.run_until([&] { return actors.ended(); });
+  if (!actors.end_reason().empty())
+    std::fprintf(stderr, "tokenrouter: %s\n", actors.end_reason().c_str());
+  const int code = actors.exit_code();
+  actors.shut_down();
+  return code;
+}
+
+/// From the launcher's word to the last frame; the exit code.
+int run_here(starting_job& job, const job_options& options, const client_starter& start_client) {
+  const auto prepared = prepare(job, options);
+  init_log(job.launch->rank(), job.loaded.config.system.log_level);
+  auto card = card_of(job, prepared);
+  if (auto met = meet(job, card); !met) {
+    complain(job, met.error().message);
+    return 2;
+  }
+  const host_view host = view_host(job);
+  auto plan = plan_rank(job, host);
+  card.failure = plan ? "" : plan.error().message;
+  if (auto agreed = exchange_cards(*job.launch, card); !agreed) {
+    complain(job, agreed.error().message);
+    return 2;
+  }
+  return run_actors(job, host, std::move(*plan), start_client);
+}
+
+} // namespace
+
+std::string fault_lines(const std::vector<config_fault>& faults) {
+  std::string text = faults.size() == 1
+                         ? "the config has a fault:"
+                         : "the config has " + std::to_string(faults.size()) + " faults:";
+  for (const auto& fault : faults)
+    text += "\n" + to_string(fault);
+  return text;
+}
+
+int run_job(const job_options& options, const client_starter& start_client) {
+  starting_job job;
+  auto launch = bootstrap::start(detect_launch_environment());
+  if (!launch) {
+    std::fprintf(stderr, "tokenrouter: %s\n", launch.error().message.c_str());
+    return 2;
+  }
+  job.launch = std::move(*launch);
+  const int code = run_here(job, options, start_client);
+  if (job.wire)
+    job.wire->close(ucx_transport::close_deadline_ms);
+  job.launch->finalise(finalise_deadline_ms, code);
+  return code;
+}
+
+} // namespace tokenrouter

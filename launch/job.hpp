@@ -1,0 +1,44 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/plan.hpp"
+#include "launch/wire_up.hpp"
+#include "runtime/config/load.hpp"
+#include "runtime/text/tokenizer.hpp"
+
+namespace tokenrouter {
+
+/// What a subcommand wants run on all ranks.
+struct job_options {
+  std::filesystem::path config_file;
+  std::vector<std::string> overrides;
+};
+
+/// A job as its first rank sees it once all actors stand; lives while it runs.
+struct job_view {
+  const job_config& config;
+  const job_plan& plan;
+  caf::actor_system& system;
+  rank_actors& actors;
+  std::shared_ptr<const tokenizer> words;
+  std::vector<std::string> model_names;
+};
+
+/// Called on rank 0 before the loop runs: spawns the client. An error ends the job with its
+/// message.
+using client_starter = std::function<result<void>(job_view&)>;
+
+/// Runs a job on this rank from start to end: config, launcher, plan, transport, actors, loop,
+/// shutdown. Prints what goes wrong, once for the job. Returns the exit code: 0, 1 (the job
+/// failed), 2 (it could not start: config, files, launch).
+int run_job(const job_options& options, const client_starter& start_client);
+
+/// All faults of a config, a line each, under a heading.
+std::string fault_lines(const std::vector<config_fault>& faults);
+
+} // namespace tokenrouter

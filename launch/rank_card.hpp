@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tokenrouter {
+
+/// What every rank tells all others before the first frame, through the launcher.
+struct rank_card {
+  std::uint16_t protocol_version = 0;
+  std::uint64_t config_hash = 0;
+  std::string host;
+  std::string failure; ///< why this rank can't start; empty: it can
+  std::vector<std::int32_t> allowed_cores;
+  std::uint32_t model_threads = 0;
+  std::vector<std::uint8_t> address; ///< of its transport
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, rank_card& x) {
+    return f(x.protocol_version, x.config_hash, x.host, x.failure, x.allowed_cores, x.model_threads,
+             x.address);
+  }
+};
+
+/// Every different reason not to start, each once, with the ranks it holds for. Empty: all can.
+std::vector<std::string> failures_of(const std::vector<rank_card>& cards);
+
+} // namespace tokenrouter

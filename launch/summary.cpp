@@ -1,0 +1,68 @@
+#include "launch/summary.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "launch/painter.hpp"
+
+namespace tokenrouter {
+
+namespace {
+
+std::uint64_t quantile(std::vector<std::uint64_t> values, double share) {
+  if (values.empty())
+    return 0;
+  std::sort(values.begin(), values.end());
+  const auto index = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  return values[index];
+}
+
+} // namespace
+
+run_summary::run_summary(std::vector<std::string> model_names)
+    : names_(std::move(model_names)), usage_(names_.size()), generated_(names_.size()),
+      lacked_(names_.size()) {}
+
+void run_summary::add(const request_done& done) {
+  ++requests_;
+  if (done.finish == finish_reason::failed)
+    ++failed_;
+  output_tokens_ += done.output.size();
+  handoffs_ += done.handoffs;
+  if (!done.output.empty())
+    ttft_us_.push_back(done.ttft_us);
+  for (std::size_t i = 0; i < done.usage.size() && i < usage_.size(); ++i) {
+    generated_[i] += done.usage[i].generated_tokens;
+    lacked_[i] += done.usage[i].kv_tokens;
+    usage_[i].computed_tokens += done.usage[i].computed_tokens;
+    usage_[i].recomputed_tokens += done.usage[i].recomputed_tokens;
+  }
+}
+
+std::string run_summary::table(std::uint64_t elapsed_us, bool colours) const {
+  std::size_t width = 5;
+  for (const auto& name : names_)
+    width = std::max(width, name.size());
+  std::string out = fmt::format("{:<{}}  {:>8}  {:>7}  {:>10}  {:>10}\n", "model", width, "tokens",
+                                "share", "computed", "lacked");
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const double share = output_tokens_ == 0 ? 0.0
+                                             : 100.0 * static_cast<double>(generated_[i]) /
+                                                   static_cast<double>(output_tokens_);
+    out += paint({static_cast<std::uint16_t>(i)}, fmt::format("{:<{}}", names_[i], width), colours);
+    out += fmt::format("  {:>8}  {:>5.1f} %  {:>10}  {:>10}\n", generated_[i], share,
+                       usage_[i].computed_tokens, lacked_[i]);
+  }
+  const double seconds = static_cast<double>(elapsed_us) / 1e6;
+  out += fmt::format("{} requests{}, {} tokens, {} handoffs in {:.2f} s: {:.0f} tok/s; "
+                     "TTFT p50 {:.1f} ms, p99 {:.1f} ms\n",
+                     requests_, failed_ > 0 ? fmt::format(" ({} failed)", failed_) : "",
+                     output_tokens_, handoffs_, seconds,
+                     seconds > 0 ? static_cast<double>(output_tokens_) / seconds : 0.0,
+                     static_cast<double>(quantile(ttft_us_, 0.5)) / 1000.0,
+                     static_cast<double>(quantile(ttft_us_, 0.99)) / 1000.0);
+  return out;
+}
+
+} // namespace tokenrouter
