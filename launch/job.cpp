@@ -217,10 +217,10 @@ result<rank_plan> plan_rank(const starting_job& job, const host_view& host) {
   plan.takes_clients = plan.self == rank_id{0};
   plan.make_text = [words = job.words] { return std::make_unique<token_text>(words); };
   if (!config.trace.directory.empty()) {
-    std::vector<std::string> names;
+    trace_origin origin{plan.self, job.launch->host(), {}};
     for (const auto& model : job.plan.models)
-      names.push_back(model.name);
-    plan.open_trace = make_trace_opener(config.trace.directory, plan.self, std::move(names));
+      origin.model_names.push_back(model.name);
+    plan.open_trace = make_trace_opener(config.trace.directory, std::move(origin));
   }
   return plan;
 }

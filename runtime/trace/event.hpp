@@ -15,10 +15,10 @@ struct token_event {
   std::uint32_t position = 0; ///< in prompt + output
   std::int32_t token = -1;
   std::uint32_t turn = 0;
-  float score = 0;            ///< of the routing decision at this position; NaN: none
-  float logprob = 0;          ///< of the token, from raw logits
+  float score = 0;   ///< of the routing decision at this position; NaN: none
+  float logprob = 0; ///< of the token, from raw logits
   std::uint16_t model = 0;
-  std::uint16_t finish = 0;   ///< finish_reason; 0: goes on
+  std::uint16_t finish = 0; ///< finish_reason; 0: goes on
 };
 
 enum class handoff_side : std::uint16_t { sent = 0, received = 1 };
@@ -34,22 +34,22 @@ struct handoff_event {
   std::uint16_t from_model = 0;
   std::uint16_t to_model = 0;
   handoff_side side = handoff_side::sent;
-  std::uint16_t kept = 0;     ///< 1: the sender's proposed token was committed (sender's row)
+  std::uint16_t kept = 0; ///< 1: the sender's proposed token was committed (sender's row)
   float score = 0;
 };
 
 /// One step of one model, with the time of each stage it went through.
 struct step_event {
-  std::uint64_t time_us = 0;         ///< when its results were back
+  std::uint64_t time_us = 0; ///< when its results were back
   std::uint32_t rows = 0;
-  std::uint32_t proposing_rows = 0;  ///< rows that proposed a token
-  std::uint32_t tokens = 0;          ///< computed
-  std::uint32_t prefill_tokens = 0;  ///< of rows that lacked more than one
-  std::uint32_t wait_us = 0;         ///< the oldest row waited for the step
-  std::uint32_t plan_us = 0;         ///< batch forming and block leases
-  std::uint32_t turnaround_us = 0;   ///< from the model's mailbox back to the scheduler's
-  std::uint32_t step_us = 0;         ///< inside the backend; part of turnaround
-  std::uint32_t route_us = 0;        ///< decisions and commits
+  std::uint32_t proposing_rows = 0; ///< rows that proposed a token
+  std::uint32_t tokens = 0;         ///< computed
+  std::uint32_t prefill_tokens = 0; ///< of rows that lacked more than one
+  std::uint32_t wait_us = 0;        ///< the oldest row waited for the step
+  std::uint32_t plan_us = 0;        ///< batch forming and block leases
+  std::uint32_t turnaround_us = 0;  ///< from the model's mailbox back to the scheduler's
+  std::uint32_t step_us = 0;        ///< inside the backend; part of turnaround
+  std::uint32_t route_us = 0;       ///< decisions and commits
   std::uint16_t model = 0;
   std::uint16_t reserved = 0;
 };
