@@ -29,8 +29,8 @@ using switchboard_actor =
                      caf::reacts_to<rank_ready>,     ///< to the supervisor of rank 0
                      caf::reacts_to<end_job>,        ///< to the supervisor of `to`
                      caf::reacts_to<wire_payload>,   ///< from a link: decoded and delivered here
-                     caf::reacts_to<peer_left>,      ///< from a link, behind the peer's last message
-                     caf::reacts_to<local_actors>>;  ///< once, at wire-up
+                     caf::reacts_to<peer_left>,     ///< from a link, behind the peer's last message
+                     caf::reacts_to<local_actors>>; ///< once, at wire-up
 
 /// Handles of this rank's actors, told once after all are spawned.
 struct local_actors {

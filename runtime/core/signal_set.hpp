@@ -15,9 +15,17 @@ enum class signal : std::uint32_t {
 
 using signal_set = std::uint32_t;
 
-constexpr signal_set to_set(signal x) { return static_cast<signal_set>(x); }
-constexpr signal_set operator|(signal a, signal b) { return to_set(a) | to_set(b); }
-constexpr signal_set operator|(signal_set a, signal b) { return a | to_set(b); }
-constexpr bool has(signal_set set, signal x) { return (set & to_set(x)) != 0; }
+constexpr signal_set to_set(signal x) {
+  return static_cast<signal_set>(x);
+}
+constexpr signal_set operator|(signal a, signal b) {
+  return to_set(a) | to_set(b);
+}
+constexpr signal_set operator|(signal_set a, signal b) {
+  return a | to_set(b);
+}
+constexpr bool has(signal_set set, signal x) {
+  return (set & to_set(x)) != 0;
+}
 
 } // namespace tokenrouter

@@ -21,27 +21,27 @@ enum class compute_type : std::uint8_t {
 
 /// A routing network to run beside the hidden states of a model.
 struct head_spec {
-  std::string kind; ///< r2r, citer, collm
+  std::string kind;              ///< r2r, citer, collm
   std::filesystem::path weights; ///< safetensors; a JSON of the same stem stands beside it
 };
 
 struct load_options {
   std::filesystem::path model_path; ///< folder with config.json and safetensors
   compute_type compute = compute_type::bfloat16;
-  std::uint32_t threads = 1;        ///< CPU threads of this model, the caller's included
+  std::uint32_t threads = 1;            ///< CPU threads of this model, the caller's included
   std::uint32_t vocab_legal_tokens = 0; ///< ids at or above are never sampled; 0 = the model's own
-  std::vector<head_spec> heads;     ///< at most limits::heads_max
+  std::vector<head_spec> heads;         ///< at most limits::heads_max
 };
 
 /// Facts of a loaded model; constant after load.
 struct model_facts {
-  std::string architecture;          ///< e.g. Qwen3ForCausalLM
-  std::uint32_t vocab_tokens = 0;    ///< width of the logits
+  std::string architecture;       ///< e.g. Qwen3ForCausalLM
+  std::uint32_t vocab_tokens = 0; ///< width of the logits
   std::uint32_t context_tokens_max = 0;
-  std::vector<token_id> eos_tokens;  ///< of generation_config.json, else config.json
-  std::uint64_t weight_bytes = 0;    ///< in memory, heads included
+  std::vector<token_id> eos_tokens; ///< of generation_config.json, else config.json
+  std::uint64_t weight_bytes = 0;   ///< in memory, heads included
   std::uint64_t kv_bytes_per_block = 0;
-  std::string kernels;               ///< what runs it, e.g. "avx512-bf16", "avx2", "cuda sm_90"
+  std::string kernels; ///< what runs it, e.g. "avx512-bf16", "avx2", "cuda sm_90"
 };
 
 struct block_copy {

@@ -22,7 +22,7 @@ struct model_config {
   std::uint32_t vocab_tokens = 0;
   std::uint32_t context_tokens_max = 0; ///< max_position_embeddings
   float rms_norm_eps = 1e-6f;
-  bool qk_norm = false;         ///< Qwen3: RMSNorm of each query and key head before rotation
+  bool qk_norm = false; ///< Qwen3: RMSNorm of each query and key head before rotation
   bool attention_bias = false;
   bool mlp_bias = false;
   bool tied_embeddings = false;

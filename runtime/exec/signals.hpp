@@ -15,8 +15,8 @@ namespace tokenrouter {
 /// so a row of −inf counts as uniform. NaN entries count as −inf here and are counted in `nans`.
 struct softmax_sums {
   float largest = 0;
-  double sum = 0;        ///< Σe^y
-  double weighted = 0;   ///< Σ(e^y·y), at most 0
+  double sum = 0;      ///< Σe^y
+  double weighted = 0; ///< Σ(e^y·y), at most 0
   std::size_t nans = 0;
 };
 

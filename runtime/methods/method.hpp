@@ -61,8 +61,8 @@ struct role_needs {
 
 /// The running model's forward pass that proposes the token at `position`.
 struct route_input {
-  std::uint64_t seed = 0;          ///< of the request
-  std::uint32_t position = 0;      ///< index of the proposed token in prompt + output
+  std::uint64_t seed = 0;     ///< of the request
+  std::uint32_t position = 0; ///< index of the proposed token in prompt + output
   std::uint32_t prompt_tokens = 0;
   token_id proposed = -1;
   float entropy_nats = 0;
@@ -70,25 +70,25 @@ struct route_input {
   float entropy_top20_nats = 0;
   float aleatoric = 0;
   float epistemic = 0;
-  float head_score = 0;            ///< of the first head asked for
+  float head_score = 0; ///< of the first head asked for
 };
 
 enum class route_action : std::uint8_t {
-  stay,         ///< commit the proposed token; this model makes the next one
-  go_drop,      ///< drop the proposed token; `target` makes this position
-  go_keep,      ///< commit the proposed token; `target` makes the next one
+  stay,    ///< commit the proposed token; this model makes the next one
+  go_drop, ///< drop the proposed token; `target` makes this position
+  go_keep, ///< commit the proposed token; `target` makes the next one
 };
 
 struct route_decision {
   route_action action = route_action::stay;
-  model_id target;         ///< with go_*: never the deciding model
-  float score = no_score;  ///< the value that was compared, for outputs and traces
+  model_id target;        ///< with go_*: never the deciding model
+  float score = no_score; ///< the value that was compared, for outputs and traces
 };
 
 /// What a peer sent back, seen by the role of the model that receives the turn.
 struct receive_input {
-  std::uint32_t position = 0;       ///< committed tokens now, the peer's included
-  std::uint32_t peer_tokens = 0;    ///< made by peers since this model last had the turn
+  std::uint32_t position = 0;    ///< committed tokens now, the peer's included
+  std::uint32_t peer_tokens = 0; ///< made by peers since this model last had the turn
 };
 
 class method_role {

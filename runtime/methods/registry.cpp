@@ -20,9 +20,9 @@ result<role_ptr> make_plain(model_id, const method_topology&, const method_param
 result<model_id> only_model_with(const method_topology& topology, std::string_view role) {
   const auto models = models_with_role(topology, role);
   if (models.size() != 1)
-    return fail(errc::invalid_argument, "method r2r needs exactly one model with scheduler: " +
-                                            std::string(role) + "; the config has " +
-                                            std::to_string(models.size()));
+    return fail(errc::invalid_argument,
+                "method r2r needs exactly one model with scheduler: " + std::string(role) +
+                    "; the config has " + std::to_string(models.size()));
   return models.front();
 }
 

@@ -19,9 +19,8 @@ result<void> admit(const admission_request& request, std::span<const admission_m
                                       " tokens, but the context of model '" + model.name + "' is " +
                                       std::to_string(model.context_tokens_max) +
                                       ": shorten it, at least one token must be left to generate");
-    const std::uint64_t wanted =
-        std::min<std::uint64_t>(std::uint64_t{request.prompt_tokens} + request.max_new_tokens,
-                                model.context_tokens_max);
+    const std::uint64_t wanted = std::min<std::uint64_t>(
+        std::uint64_t{request.prompt_tokens} + request.max_new_tokens, model.context_tokens_max);
     if (wanted > model.pool_tokens)
       return fail(errc::capacity, "prompt and max_new_tokens need KV for " +
                                       std::to_string(wanted) + " tokens, but the pool of model '" +

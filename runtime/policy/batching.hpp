@@ -27,10 +27,10 @@ struct planned_row {
 };
 
 /// Forms one step. Oldest first, so that the oldest sequence is in every step and can never be
-/// starved of rows or blocks. A row that lacks one token costs nothing of the prefill budget; longer
-/// rows (first sends, handoff suffixes) share it in order of age and are cut into chunks where it
-/// ends. Every step with candidates has at least one row.
-/// Requires rows_max ≥ 1, prefill_chunk_tokens ≥ 1.
+/// starved of rows or blocks. A row that lacks one token costs nothing of the prefill budget;
+/// longer rows (first sends, handoff suffixes) share it in order of age and are cut into chunks
+/// where it ends. Every step with candidates has at least one row. Requires rows_max ≥ 1,
+/// prefill_chunk_tokens ≥ 1.
 std::vector<planned_row> plan_batch(std::span<const batch_candidate> candidates,
                                     batch_limits limits);
 

@@ -32,8 +32,8 @@ kv_budget plan_kv_budget(const kv_budget_input& in) {
   }
   const double fraction =
       in.kv_cache_mem_fraction > 0 ? in.kv_cache_mem_fraction : default_mem_fraction;
-  const auto by_memory =
-      static_cast<std::uint64_t>(fraction * static_cast<double>(room_bytes)) / in.kv_bytes_per_block;
+  const auto by_memory = static_cast<std::uint64_t>(fraction * static_cast<double>(room_bytes)) /
+                         in.kv_bytes_per_block;
   const std::uint64_t one_context = whole_blocks(in.context_tokens_max);
   const std::uint64_t useful = one_context * in.max_batch_rows;
   out.needed_bytes = in.weight_bytes + one_context * in.kv_bytes_per_block;

@@ -5,12 +5,12 @@
 namespace tokenrouter {
 
 struct kv_budget_input {
-  std::uint64_t memory_bytes = 0;       ///< of the device, free before this job's models load
-  std::uint32_t models_on_device = 1;   ///< of all ranks on the host, this one included
-  std::uint64_t weight_bytes = 0;       ///< of this model
+  std::uint64_t memory_bytes = 0;     ///< of the device, free before this job's models load
+  std::uint32_t models_on_device = 1; ///< of all ranks on the host, this one included
+  std::uint64_t weight_bytes = 0;     ///< of this model
   std::uint64_t kv_bytes_per_block = 1;
-  std::uint64_t kv_cache_tokens = 0;    ///< asked for; 0 = by fraction
-  double kv_cache_mem_fraction = 0;     ///< of this model's share, weights excluded; 0 = default
+  std::uint64_t kv_cache_tokens = 0; ///< asked for; 0 = by fraction
+  double kv_cache_mem_fraction = 0;  ///< of this model's share, weights excluded; 0 = default
   std::uint32_t max_batch_rows = 1;
   std::uint32_t context_tokens_max = 1;
 };

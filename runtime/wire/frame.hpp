@@ -20,16 +20,16 @@ enum class frame_kind : std::uint8_t {
 /// Stands before every payload, in host byte order (all ranks of a job are little-endian: checked
 /// in the handshake).
 struct frame_header {
-  std::uint32_t magic = 0x46525254;              ///< "TRRF"
+  std::uint32_t magic = 0x46525254; ///< "TRRF"
   std::uint16_t version = protocol_version;
   frame_kind kind = frame_kind::data;
   std::uint8_t reserved = 0;
   std::uint32_t source_rank = 0;
-  std::uint32_t epoch = 0;         ///< incarnation of the source; frames of an older one are dropped
-  std::uint64_t sequence = 0;      ///< of data frames: 1, 2, 3 … per peer; else 0
-  std::uint64_t acknowledged = 0;  ///< highest sequence the source has handed to its actors
+  std::uint32_t epoch = 0;        ///< incarnation of the source; frames of an older one are dropped
+  std::uint64_t sequence = 0;     ///< of data frames: 1, 2, 3 … per peer; else 0
+  std::uint64_t acknowledged = 0; ///< highest sequence the source has handed to its actors
   std::uint32_t payload_bytes = 0;
-  std::uint32_t checksum = 0;      ///< CRC-32C of the payload
+  std::uint32_t checksum = 0; ///< CRC-32C of the payload
 };
 
 static_assert(sizeof(frame_header) == 40 && std::is_trivially_copyable_v<frame_header>);

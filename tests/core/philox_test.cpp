@@ -10,8 +10,11 @@ BOOST_AUTO_TEST_CASE(a_draw_is_a_pure_function_of_seed_stream_position_and_lane)
   const float first = uniform_draw(1, 2, 3, 4);
   uniform_draw(9, 9, 9, 9);
   BOOST_TEST(uniform_draw(1, 2, 3, 4) == first);
-  const std::set<float> others{first, uniform_draw(2, 2, 3, 4), uniform_draw(1, 3, 3, 4),
-                               uniform_draw(1, 2, 4, 4), uniform_draw(1, 2, 3, 5),
+  const std::set<float> others{first,
+                               uniform_draw(2, 2, 3, 4),
+                               uniform_draw(1, 3, 3, 4),
+                               uniform_draw(1, 2, 4, 4),
+                               uniform_draw(1, 2, 3, 5),
                                uniform_draw(1ull << 32 | 1, 2, 3, 4)};
   BOOST_TEST(others.size() == 6u);
 }

@@ -19,8 +19,8 @@ BOOST_AUTO_TEST_CASE(known_roles_are_made) {
   BOOST_TEST(make_role({0}, {{"plain"}, {0}}, neural).has_value());
   BOOST_TEST(make_role({0}, {{"r2r_slm", "r2r_llm"}, {0}}, neural).has_value());
   BOOST_TEST(make_role({1}, {{"r2r_slm", "r2r_llm"}, {0}}, neural).has_value());
-  BOOST_TEST(make_role({2}, {{"cascade", "cascade", "cascade"}, {0}}, {"", {}, {0.1, 0.4}})
-                 .has_value());
+  BOOST_TEST(
+      make_role({2}, {{"cascade", "cascade", "cascade"}, {0}}, {"", {}, {0.1, 0.4}}).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_made_is_named) {

@@ -8,7 +8,9 @@ using namespace tokenrouter;
 
 namespace {
 
-request_id req(std::uint64_t n) { return {n}; }
+request_id req(std::uint64_t n) {
+  return {n};
+}
 
 bool lease_one(block_ledger& ledger, std::uint64_t n, std::uint32_t tokens) {
   const block_ledger::want w{req(n), tokens, n};
@@ -105,8 +107,8 @@ BOOST_AUTO_TEST_CASE(blocks_are_conserved_over_random_histories) {
           BOOST_REQUIRE(ledger.table(wants[k].request).size() >= blocks_for(wants[k].tokens));
       for (const auto& gone : out.evicted)
         for (std::size_t k = 0; k < wants.size(); ++k)
-          BOOST_REQUIRE(!(wants[k].request == gone && out.granted[k] &&
-                          ledger.table(gone).empty()));
+          BOOST_REQUIRE(
+              !(wants[k].request == gone && out.granted[k] && ledger.table(gone).empty()));
       if (random() % 2)
         ledger.park(req(1 + random() % 8));
       if (random() % 5 == 0)

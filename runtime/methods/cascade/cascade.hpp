@@ -14,7 +14,7 @@ class cascade_stage final : public method_role {
  public:
   /// `next` and `threshold` are absent for the last stage.
   cascade_stage(model_id self, model_id first, std::optional<model_id> next, double threshold)
-    : self_(self), first_(first), next_(next), threshold_(threshold) {}
+      : self_(self), first_(first), next_(next), threshold_(threshold) {}
 
   role_needs needs() const override;
   route_decision route(const route_input& in, method_state& state) const override;

@@ -17,7 +17,7 @@ enum class r2r_strategy : std::uint8_t {
 class r2r_small final : public method_role {
  public:
   r2r_small(model_id large, r2r_strategy strategy, double threshold)
-    : large_(large), strategy_(strategy), threshold_(threshold) {}
+      : large_(large), strategy_(strategy), threshold_(threshold) {}
 
   role_needs needs() const override;
   route_decision route(const route_input& in, method_state& state) const override;
