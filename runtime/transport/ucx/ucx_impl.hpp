@@ -33,6 +33,10 @@ class ucx_transport::impl {
   result<void> send(rank_id to, const frame_header& header, std::vector<std::byte> payload);
   std::size_t progress();
   bool prepare_sleep();
+
+  /// After close(): UCX still has sends or receives, so this object must never be destroyed.
+  bool abandoned() const { return abandoned_; }
+
   std::size_t pending_sends() const { return in_flight_ + waiting_; }
   std::string describe(rank_id rank) const;
   void forget(rank_id rank);
@@ -120,6 +124,7 @@ class ucx_transport::impl {
   std::size_t fetching_ = 0;  ///< rendezvous that UCX has
   bool in_progress_ = false;
   bool closed_ = false;
+  bool abandoned_ = false;
 };
 
 } // namespace tokenrouter

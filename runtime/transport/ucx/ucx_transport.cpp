@@ -172,8 +172,7 @@ bool ucx_transport::impl::close(std::uint32_t deadline_ms) {
          left;
   if (!left)
     spdlog::warn("rank {}: not everything left before the network was closed", self_.value);
-  if (!left || stranded_ > 0)
-    worker.abandon();
+  abandoned_ = !left || stranded_ > 0;
   return left;
 }
 
@@ -186,11 +185,13 @@ result<std::unique_ptr<ucx_transport>> ucx_transport::create(rank_id self) {
   return std::unique_ptr<ucx_transport>(new ucx_transport(std::move(state)));
 }
 
+// What UCX may still read or write stays for the rest of the process; freeing the worker might also
+// wait for a peer that is gone.
 ucx_transport::~ucx_transport() {
   impl_->close(close_deadline_ms);
-  // What UCX may still read or write must outlive it.
-  if (impl_->worker.handle() == nullptr)
-    static_cast<void>(impl_.release());
+  static std::vector<impl*> kept;
+  if (impl_->abandoned())
+    kept.push_back(impl_.release());
 }
 
 std::vector<std::byte> ucx_transport::address() const {

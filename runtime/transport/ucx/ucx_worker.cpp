@@ -93,11 +93,6 @@ ucx_worker::~ucx_worker() {
     ucp_cleanup(context_);
 }
 
-void ucx_worker::abandon() {
-  worker_ = nullptr;
-  context_ = nullptr;
-}
-
 result<std::vector<std::byte>> ucx_worker::address() const {
   ucp_address_t* address = nullptr;
   std::size_t address_bytes = 0;

@@ -37,10 +37,6 @@ class ucx_worker {
   /// Requires that `address` came from another worker's `address()`, unchanged.
   result<ucp_ep_h> connect(std::span<const std::byte> address);
 
-  /// Gives up this worker without freeing it: after a request that would not end, freeing might
-  /// hang or touch its buffers.
-  void abandon();
-
  private:
   void set_timer(std::uint64_t ns);
 
