@@ -6,6 +6,79 @@ using namespace tokenrouter;
 namespace tt = boost::test_tools;
 using lines = std::vector<std::string>;
 
+namespace {
+
+const std::pair<std::string, lines> faulty_values[] = {
+    {"", {"DIR/c.yaml: models is missing; name at least one model with its path"}},
+    {"models:\n", {"DIR/c.yaml:1: models is missing; name at least one model with its path"}},
+    {"models: {}\n", {"DIR/c.yaml:1: models is empty; name at least one model with its path"}},
+    {"models: 7\n", {"DIR/c.yaml:1: models must be a map of keys, not '7'"}},
+    {"- a\n", {"DIR/c.yaml:1: a config must be a map of keys, not a list"}},
+    {"models: {m: {path: a}\n", {"DIR/c.yaml:2: is not YAML: end of map flow not found"}},
+    {"models:\n  m: {path: a}\nmax_batch_row: 4\n",
+     {"DIR/c.yaml:3: unknown key 'max_batch_row'; did you mean 'max_batch_rows'?"}},
+    {"models:\n  m: {path: a}\nentry_model: m\n",
+     {"DIR/c.yaml:3: unknown key 'entry_model'; did you mean 'system.entry_model'?"}},
+    {"models:\n  m: {path: a}\nsystem: {wibble: 1}\n",
+     {"DIR/c.yaml:3: unknown key 'system.wibble'; known here are entry_model, method, "
+      "on_peer_loss, heartbeat_ms, peer_timeout_ms and log_level"}},
+    {"models:\n  m:\n    path: a\n    kv_cache:\n      token: 4\n",
+     {"DIR/c.yaml:5: unknown key 'models.m.kv_cache.token'; did you mean 'tokens'?"}},
+    {"models:\n  m: {path: a, shceduler: plain}\n",
+     {"DIR/c.yaml:2: unknown key 'models.m.shceduler'; did you mean 'scheduler'?"}},
+    {"models:\n  m: {path: a}\n  m: {path: b}\n",
+     {"DIR/c.yaml:3: key 'm' is given twice; keep one"}},
+    {"models:\n  m:\n    ranks: [0]\n",
+     {"DIR/c.yaml:2: models.m has no path; give the folder with its config.json and weights"}},
+    {"models:\n  m: {path: [a]}\n", {"DIR/c.yaml:2: models.m.path must be text, not a list"}},
+    {"models:\n  m: {path: }\n", {"DIR/c.yaml:2: models.m.path must be text, not nothing"}},
+    {"models:\n  a b: {path: a}\n",
+     {"DIR/c.yaml:2: models.a b is not a name for a model: use up to 64 letters, digits, '-', "
+      "'_' and '.'"}},
+    {"models:\n  m:\n    path: a\n    scheduler: slm\n",
+     {"DIR/c.yaml:4: models.m.scheduler must be one of plain, r2r_slm, r2r_llm and cascade, not "
+      "'slm'"}},
+    {"models:\n  m:\n    path: a\n    device: cuda:0\n",
+     {"DIR/c.yaml:4: models.m.device must be cpu, not 'cuda:0': this build has no GPU support"}},
+    {"models:\n  m:\n    path: a\n    compute_dtype: fp8\n",
+     {"DIR/c.yaml:4: models.m.compute_dtype must be one of bfloat16 and float32, not 'fp8'"}},
+    {"models:\n  m:\n    path: a\n    max_batch_rows: 0\n",
+     {"DIR/c.yaml:4: models.m.max_batch_rows must be a whole number from 1 to 1024, not '0'"}},
+    {"models:\n  m:\n    path: a\n    threads: -1\n",
+     {"DIR/c.yaml:4: models.m.threads must be a whole number from 0 to 1024, not '-1'"}},
+    {"models:\n  m:\n    path: a\n    prefill_chunk_tokens: 1.5\n",
+     {"DIR/c.yaml:4: models.m.prefill_chunk_tokens must be a whole number from 1 to 1048576, "
+      "not '1.5'"}},
+    {"models:\n  m:\n    path: a\n    ranks: 1\n",
+     {"DIR/c.yaml:4: models.m.ranks must be a list of whole numbers from 0 to 4095, not '1'"}},
+    {"models:\n  m:\n    path: a\n    ranks: [0, x]\n",
+     {"DIR/c.yaml:4: models.m.ranks must be a list of whole numbers from 0 to 4095, not one with "
+      "'x'"}},
+    {"models:\n  m:\n    path: a\n    param_num_billion: big\n",
+     {"DIR/c.yaml:4: models.m.param_num_billion must be a number of at least 0, not 'big'"}},
+    {"models:\n  m:\n    path: a\nkv_cache: {tokens: 100, mem_fraction: 0.5}\n",
+     {"DIR/c.yaml:4: kv_cache has both tokens and mem_fraction; keep one"}},
+    {"models:\n  m:\n    path: a\nkv_cache: {tokens: 15}\n",
+     {"DIR/c.yaml:4: kv_cache.tokens must be a whole number from 16 to 1099511627776, not '15'"}},
+    {"models:\n  m:\n    path: a\nkv_cache: {mem_fraction: .nan}\n",
+     {"DIR/c.yaml:4: kv_cache.mem_fraction must be a number from 0.001 to 1, not '.nan'"}},
+    {"models:\n  m:\n    path: a\nsystem:\n  on_peer_loss: degrade\n",
+     {"DIR/c.yaml:5: system.on_peer_loss must be fail, not 'degrade'"}},
+    {"models:\n  m:\n    path: a\nsystem:\n  heartbeat_ms: 5\n",
+     {"DIR/c.yaml:5: system.heartbeat_ms must be a whole number from 10 to 60000, not '5'"}},
+    {"models:\n  m:\n    path: a\nsystem:\n  log_level: loud\n",
+     {"DIR/c.yaml:5: system.log_level must be one of trace, debug, info, warn, error and off, "
+      "not "
+      "'loud'"}},
+    {"models:\n  m:\n    path: a\nsystem: {method: citer}\n",
+     {"DIR/c.yaml:4: system.method must be one of single, r2r and cascade, not 'citer'"}},
+    {"models:\n  m:\n    path: a\ntrace:\n  directory: {}\n",
+     {"DIR/c.yaml:5: trace.directory must be text, not a map"}},
+    {"models:\n  m:\n    path: a\n? [x]\n: 1\n", {"DIR/c.yaml:4: a key must be plain text"}},
+};
+
+} // namespace
+
 BOOST_FIXTURE_TEST_SUITE(loading, config_fixture)
 
 BOOST_AUTO_TEST_CASE(every_key_is_read) {
@@ -82,75 +155,7 @@ BOOST_AUTO_TEST_CASE(one_model_needs_nothing_but_its_path) {
 }
 
 BOOST_AUTO_TEST_CASE(single_values_are_refused_with_line_and_reason) {
-  const std::pair<std::string, lines> rows[] = {
-      {"", {"DIR/c.yaml: models is missing; name at least one model with its path"}},
-      {"models:\n", {"DIR/c.yaml:1: models is missing; name at least one model with its path"}},
-      {"models: {}\n", {"DIR/c.yaml:1: models is empty; name at least one model with its path"}},
-      {"models: 7\n", {"DIR/c.yaml:1: models must be a map of keys, not '7'"}},
-      {"- a\n", {"DIR/c.yaml:1: a config must be a map of keys, not a list"}},
-      {"models: {m: {path: a}\n", {"DIR/c.yaml:2: is not YAML: end of map flow not found"}},
-      {"models:\n  m: {path: a}\nmax_batch_row: 4\n",
-       {"DIR/c.yaml:3: unknown key 'max_batch_row'; did you mean 'max_batch_rows'?"}},
-      {"models:\n  m: {path: a}\nentry_model: m\n",
-       {"DIR/c.yaml:3: unknown key 'entry_model'; did you mean 'system.entry_model'?"}},
-      {"models:\n  m: {path: a}\nsystem: {wibble: 1}\n",
-       {"DIR/c.yaml:3: unknown key 'system.wibble'; known here are entry_model, method, "
-        "on_peer_loss, heartbeat_ms, peer_timeout_ms and log_level"}},
-      {"models:\n  m:\n    path: a\n    kv_cache:\n      token: 4\n",
-       {"DIR/c.yaml:5: unknown key 'models.m.kv_cache.token'; did you mean 'tokens'?"}},
-      {"models:\n  m: {path: a, shceduler: plain}\n",
-       {"DIR/c.yaml:2: unknown key 'models.m.shceduler'; did you mean 'scheduler'?"}},
-      {"models:\n  m: {path: a}\n  m: {path: b}\n",
-       {"DIR/c.yaml:3: key 'm' is given twice; keep one"}},
-      {"models:\n  m:\n    ranks: [0]\n",
-       {"DIR/c.yaml:2: models.m has no path; give the folder with its config.json and weights"}},
-      {"models:\n  m: {path: [a]}\n", {"DIR/c.yaml:2: models.m.path must be text, not a list"}},
-      {"models:\n  m: {path: }\n", {"DIR/c.yaml:2: models.m.path must be text, not nothing"}},
-      {"models:\n  a b: {path: a}\n",
-       {"DIR/c.yaml:2: models.a b is not a name for a model: use up to 64 letters, digits, '-', "
-        "'_' and '.'"}},
-      {"models:\n  m:\n    path: a\n    scheduler: slm\n",
-       {"DIR/c.yaml:4: models.m.scheduler must be one of plain, r2r_slm, r2r_llm and cascade, not "
-        "'slm'"}},
-      {"models:\n  m:\n    path: a\n    device: cuda:0\n",
-       {"DIR/c.yaml:4: models.m.device must be cpu, not 'cuda:0': this build has no GPU support"}},
-      {"models:\n  m:\n    path: a\n    compute_dtype: fp8\n",
-       {"DIR/c.yaml:4: models.m.compute_dtype must be one of bfloat16 and float32, not 'fp8'"}},
-      {"models:\n  m:\n    path: a\n    max_batch_rows: 0\n",
-       {"DIR/c.yaml:4: models.m.max_batch_rows must be a whole number from 1 to 1024, not '0'"}},
-      {"models:\n  m:\n    path: a\n    threads: -1\n",
-       {"DIR/c.yaml:4: models.m.threads must be a whole number from 0 to 1024, not '-1'"}},
-      {"models:\n  m:\n    path: a\n    prefill_chunk_tokens: 1.5\n",
-       {"DIR/c.yaml:4: models.m.prefill_chunk_tokens must be a whole number from 1 to 1048576, "
-        "not '1.5'"}},
-      {"models:\n  m:\n    path: a\n    ranks: 1\n",
-       {"DIR/c.yaml:4: models.m.ranks must be a list of whole numbers from 0 to 4095, not '1'"}},
-      {"models:\n  m:\n    path: a\n    ranks: [0, x]\n",
-       {"DIR/c.yaml:4: models.m.ranks must be a list of whole numbers from 0 to 4095, not one with "
-        "'x'"}},
-      {"models:\n  m:\n    path: a\n    param_num_billion: big\n",
-       {"DIR/c.yaml:4: models.m.param_num_billion must be a number of at least 0, not 'big'"}},
-      {"models:\n  m:\n    path: a\nkv_cache: {tokens: 100, mem_fraction: 0.5}\n",
-       {"DIR/c.yaml:4: kv_cache has both tokens and mem_fraction; keep one"}},
-      {"models:\n  m:\n    path: a\nkv_cache: {tokens: 15}\n",
-       {"DIR/c.yaml:4: kv_cache.tokens must be a whole number from 16 to 1099511627776, not '15'"}},
-      {"models:\n  m:\n    path: a\nkv_cache: {mem_fraction: .nan}\n",
-       {"DIR/c.yaml:4: kv_cache.mem_fraction must be a number from 0.001 to 1, not '.nan'"}},
-      {"models:\n  m:\n    path: a\nsystem:\n  on_peer_loss: degrade\n",
-       {"DIR/c.yaml:5: system.on_peer_loss must be fail, not 'degrade'"}},
-      {"models:\n  m:\n    path: a\nsystem:\n  heartbeat_ms: 5\n",
-       {"DIR/c.yaml:5: system.heartbeat_ms must be a whole number from 10 to 60000, not '5'"}},
-      {"models:\n  m:\n    path: a\nsystem:\n  log_level: loud\n",
-       {"DIR/c.yaml:5: system.log_level must be one of trace, debug, info, warn, error and off, "
-        "not "
-        "'loud'"}},
-      {"models:\n  m:\n    path: a\nsystem: {method: citer}\n",
-       {"DIR/c.yaml:4: system.method must be one of single, r2r and cascade, not 'citer'"}},
-      {"models:\n  m:\n    path: a\ntrace:\n  directory: {}\n",
-       {"DIR/c.yaml:5: trace.directory must be text, not a map"}},
-      {"models:\n  m:\n    path: a\n? [x]\n: 1\n", {"DIR/c.yaml:4: a key must be plain text"}},
-  };
-  for (const auto& [text, expected] : rows) {
+  for (const auto& [text, expected] : faulty_values) {
     BOOST_TEST_INFO(text);
     BOOST_TEST(faults(text) == expected, tt::per_element());
   }

@@ -58,6 +58,83 @@ struct file {
   }
 };
 
+struct spoiling {
+  std::function<void(json&)> spoil;
+  const char* expected; // code, then what follows the path
+};
+
+const spoiling spoilings[] = {
+    {[](json& t) { t = json::array(); }, "malformed: is not a JSON object"},
+    {[](json& t) { t["model"]["type"] = "Unigram"; }, "mismatch: model type 'Unigram'*"},
+    {[](json& t) { t["model"]["dropout"] = 0.1; }, "mismatch: model.dropout*"},
+    {[](json& t) { t["model"]["byte_fallback"] = true; }, "mismatch: model.byte_fallback*"},
+    {[](json& t) { t["model"]["end_of_word_suffix"] = "</w>"; },
+     "mismatch: model.end_of_word_suffix*"},
+    {[](json& t) { t["model"]["vocab"] = 5; },
+     "malformed: model.vocab must be an object of token: id"},
+    {[](json& t) { t["model"]["vocab"]["q"] = "1"; },
+     "malformed: model.vocab: the id of 'q' is not an integer"},
+    {[](json& t) { t["model"]["vocab"]["abc"] = -4; },
+     "malformed: token 'abc' has id -4, wanted 0 to 16777215"},
+    {[](json& t) { t["model"]["vocab"]["abc"] = 256; },
+     "malformed: id 256 belongs to two tokens, one of them 'abc'"},
+    {[](json& t) { t["model"]["vocab"].erase("q"); },
+     "mismatch: a vocabulary without a token for byte 113 ('q')*"},
+    {[](json& t) { t["model"]["merges"] = "a b"; }, "malformed: model.merges must be an array"},
+    {[](json& t) { t["model"]["merges"] = {"ab"}; },
+     "malformed: model.merges[0] must be two tokens with one space between them"},
+    {[](json& t) { t["model"]["merges"] = {7}; },
+     "malformed: model.merges[0] must be \"a b\" or [\"a\", \"b\"]"},
+    {[](json& t) {
+       t["model"]["merges"] = {"a b", "b c"};
+     },
+     "malformed: model.merges[1]: token 'bc' is not in the vocabulary"},
+    {[](json& t) { t["model"]["merges"] = {"ax c"}; },
+     "malformed: model.merges[0]: token 'ax' is not in the vocabulary"},
+    {[](json& t) {
+       t["normalizer"] = {{"type", "NFKC"}};
+     },
+     "mismatch: normalizer 'NFKC'*"},
+    {[](json& t) {
+       t["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "Lowercase"}}}}};
+     },
+     "mismatch: normalizer 'Lowercase'*"},
+    {[](json& t) { t["pre_tokenizer"] = nullptr; }, "mismatch: pre_tokenizer ''*"},
+    {[](json& t) { t["pre_tokenizer"]["type"] = "Metaspace"; },
+     "mismatch: pre_tokenizer 'Metaspace'*"},
+    {[](json& t) { t["pre_tokenizer"]["add_prefix_space"] = true; },
+     "mismatch: pre_tokenizer ByteLevel with add_prefix_space*"},
+    {[](json& t) {
+       t["pre_tokenizer"] = {
+           {"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Removed"}};
+     },
+     "mismatch: pre_tokenizer Split with behavior 'Removed'*"},
+    {[](json& t) {
+       t["pre_tokenizer"] = {
+           {"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Isolated"}};
+     },
+     "mismatch: a pre_tokenizer without ByteLevel*"},
+    {[](json& t) {
+       t["pre_tokenizer"] = {
+           {"type", "Split"}, {"pattern", {{"Regex", "a("}}}, {"behavior", "Isolated"}};
+     },
+     "malformed: pre_tokenizer Split: pattern 'a(': missing closing parenthesis at byte 2"},
+    {[](json& t) {
+       t["decoder"] = {{"type", "WordPiece"}};
+     },
+     "mismatch: decoder 'WordPiece'*"},
+    {[](json& t) {
+       t["post_processor"] = {{"type", "BertProcessing"}};
+     },
+     "mismatch: post_processor 'BertProcessing'*"},
+    {[](json& t) { t["added_tokens"][0]["single_word"] = true; },
+     "mismatch: added_tokens[0] ('<s>'): single_word*"},
+    {[](json& t) { t["added_tokens"][0]["content"] = ""; },
+     "malformed: added_tokens[0] must have a non-empty content and an integer id"},
+    {[](json& t) { t["added_tokens"][0]["id"] = 256; },
+     "malformed: id 256 belongs to two tokens, one of them '<s>'"},
+};
+
 using ids = std::vector<token_id>;
 
 } // namespace
@@ -132,83 +209,8 @@ BOOST_AUTO_TEST_CASE(the_fingerprint_sees_ids_and_bytes) {
 }
 
 BOOST_AUTO_TEST_CASE(faults_are_refused_by_name) {
-  struct row {
-    std::function<void(json&)> spoil;
-    const char* expected; // code, then what follows the path
-  };
   const std::string tail = " is not supported; this reads byte-level BPE";
-  const row rows[] = {
-      {[](json& t) { t = json::array(); }, "malformed: is not a JSON object"},
-      {[](json& t) { t["model"]["type"] = "Unigram"; }, "mismatch: model type 'Unigram'*"},
-      {[](json& t) { t["model"]["dropout"] = 0.1; }, "mismatch: model.dropout*"},
-      {[](json& t) { t["model"]["byte_fallback"] = true; }, "mismatch: model.byte_fallback*"},
-      {[](json& t) { t["model"]["end_of_word_suffix"] = "</w>"; },
-       "mismatch: model.end_of_word_suffix*"},
-      {[](json& t) { t["model"]["vocab"] = 5; },
-       "malformed: model.vocab must be an object of token: id"},
-      {[](json& t) { t["model"]["vocab"]["q"] = "1"; },
-       "malformed: model.vocab: the id of 'q' is not an integer"},
-      {[](json& t) { t["model"]["vocab"]["abc"] = -4; },
-       "malformed: token 'abc' has id -4, wanted 0 to 16777215"},
-      {[](json& t) { t["model"]["vocab"]["abc"] = 256; },
-       "malformed: id 256 belongs to two tokens, one of them 'abc'"},
-      {[](json& t) { t["model"]["vocab"].erase("q"); },
-       "mismatch: a vocabulary without a token for byte 113 ('q')*"},
-      {[](json& t) { t["model"]["merges"] = "a b"; }, "malformed: model.merges must be an array"},
-      {[](json& t) { t["model"]["merges"] = {"ab"}; },
-       "malformed: model.merges[0] must be two tokens with one space between them"},
-      {[](json& t) { t["model"]["merges"] = {7}; },
-       "malformed: model.merges[0] must be \"a b\" or [\"a\", \"b\"]"},
-      {[](json& t) {
-         t["model"]["merges"] = {"a b", "b c"};
-       },
-       "malformed: model.merges[1]: token 'bc' is not in the vocabulary"},
-      {[](json& t) { t["model"]["merges"] = {"ax c"}; },
-       "malformed: model.merges[0]: token 'ax' is not in the vocabulary"},
-      {[](json& t) {
-         t["normalizer"] = {{"type", "NFKC"}};
-       },
-       "mismatch: normalizer 'NFKC'*"},
-      {[](json& t) {
-         t["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "Lowercase"}}}}};
-       },
-       "mismatch: normalizer 'Lowercase'*"},
-      {[](json& t) { t["pre_tokenizer"] = nullptr; }, "mismatch: pre_tokenizer ''*"},
-      {[](json& t) { t["pre_tokenizer"]["type"] = "Metaspace"; },
-       "mismatch: pre_tokenizer 'Metaspace'*"},
-      {[](json& t) { t["pre_tokenizer"]["add_prefix_space"] = true; },
-       "mismatch: pre_tokenizer ByteLevel with add_prefix_space*"},
-      {[](json& t) {
-         t["pre_tokenizer"] = {
-             {"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Removed"}};
-       },
-       "mismatch: pre_tokenizer Split with behavior 'Removed'*"},
-      {[](json& t) {
-         t["pre_tokenizer"] = {
-             {"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Isolated"}};
-       },
-       "mismatch: a pre_tokenizer without ByteLevel*"},
-      {[](json& t) {
-         t["pre_tokenizer"] = {
-             {"type", "Split"}, {"pattern", {{"Regex", "a("}}}, {"behavior", "Isolated"}};
-       },
-       "malformed: pre_tokenizer Split: pattern 'a(': missing closing parenthesis at byte 2"},
-      {[](json& t) {
-         t["decoder"] = {{"type", "WordPiece"}};
-       },
-       "mismatch: decoder 'WordPiece'*"},
-      {[](json& t) {
-         t["post_processor"] = {{"type", "BertProcessing"}};
-       },
-       "mismatch: post_processor 'BertProcessing'*"},
-      {[](json& t) { t["added_tokens"][0]["single_word"] = true; },
-       "mismatch: added_tokens[0] ('<s>'): single_word*"},
-      {[](json& t) { t["added_tokens"][0]["content"] = ""; },
-       "malformed: added_tokens[0] must have a non-empty content and an integer id"},
-      {[](json& t) { t["added_tokens"][0]["id"] = 256; },
-       "malformed: id 256 belongs to two tokens, one of them '<s>'"},
-  };
-  for (const row& r : rows) {
+  for (const spoiling& r : spoilings) {
     json content = small_tokenizer();
     r.spoil(content);
     std::string want = r.expected;
