@@ -287,7 +287,9 @@ result<weight_files> weight_files::open(const fs::path& path) {
   return weight_files(std::move(loaded));
 }
 
-const fs::path& weight_files::path() const { return maps_->source; }
+const fs::path& weight_files::path() const {
+  return maps_->source;
+}
 
 const tensor_view* weight_files::find(std::string_view name) const {
   const auto it = maps_->tensors.find(name);

@@ -16,7 +16,7 @@ namespace tokenrouter {
 
 /// A tensor inside a mapped file; valid while its `weight_files` lives.
 struct tensor_view {
-  std::string dtype;                ///< as in the file: BF16, F16, F32, …
+  std::string dtype; ///< as in the file: BF16, F16, F32, …
   std::vector<std::int64_t> shape;
   std::span<const std::byte> bytes; ///< exactly the product of shape times the width of dtype
   std::int64_t elements() const;
