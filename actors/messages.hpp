@@ -176,7 +176,7 @@ struct rank_ready {
 struct end_job {
   rank_id to;
   std::uint8_t exit_code = 0;
-  std::string reason; ///< one line for the user; empty if exit_code is 0
+  std::string reason; ///< one line for the user; empty: it ended as intended
 
   template <class Inspector>
   friend auto inspect(Inspector& f, end_job& x) {

@@ -15,7 +15,7 @@ void carry_out(self_pointer self, const std::optional<job_end>& end) {
     for (std::uint32_t r = 0; r < config.ranks; ++r)
       if (r != config.self.value)
         self->send(box.options.outlet, end_job{{r}, end->exit_code, end->reason});
-  box.options.on_end(end->exit_code, end->reason);
+  box.options.on_end(*end);
 }
 
 void take_ready(self_pointer self, const rank_ready& x) {

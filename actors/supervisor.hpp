@@ -34,8 +34,8 @@ struct supervisor_options {
   supervisor_config config;
   supervisor_outlet outlet;
   readiness_client gateway; ///< null where no clients come in
-  /// Called once, when this rank must stop: exit code and one line for the user (empty: none).
-  std::function<void(int, const std::string&)> on_end;
+  /// Called once, when this rank must stop.
+  std::function<void(const job_end&)> on_end;
   /// Called on rank 0 when every model of every rank is loaded; may be empty.
   std::function<void()> on_ready;
 };

@@ -27,11 +27,10 @@ std::optional<std::vector<replica_facts>> supervisor_state::on_rank_ready(const 
 
 std::optional<job_end> supervisor_state::on_peer_down(const peer_down& x) {
   gone_.insert(x.peer);
-  std::string reason;
-  if (speaks_for_the_job())
-    reason = "rank " + std::to_string(x.peer.value) + " is lost: " + x.why +
-             "; the job ends (system.on_peer_loss: fail)";
-  return end_once({1, std::move(reason), true});
+  return end_once({1,
+                   "rank " + std::to_string(x.peer.value) + " is lost: " + x.why +
+                       "; the job ends (system.on_peer_loss: fail)",
+                   true});
 }
 
 std::optional<job_end> supervisor_state::on_peer_left(rank_id peer) {
@@ -47,7 +46,7 @@ std::optional<job_end> supervisor_state::on_finished(std::uint8_t exit_code) {
 }
 
 std::optional<job_end> supervisor_state::on_end(const end_job& x) {
-  return end_once({x.exit_code, {}, false});
+  return end_once({x.exit_code, x.reason, false});
 }
 
 std::optional<job_end> supervisor_state::on_actor_down(const std::string& name) {
@@ -58,10 +57,11 @@ std::optional<job_end> supervisor_state::end_once(job_end end) {
   if (ended_)
     return std::nullopt;
   ended_ = true;
+  end.tell_user = !end.reason.empty() && speaks_for_the_job();
   return end;
 }
 
-/// All survivors learn of a death; the lowest of them tells the user.
+/// All survivors learn why the job ends; the lowest of them tells the user.
 bool supervisor_state::speaks_for_the_job() const {
   for (std::uint32_t r = 0; r < config_.self.value; ++r)
     if (gone_.count({r}) == 0)

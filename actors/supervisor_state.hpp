@@ -20,8 +20,9 @@ struct supervisor_config {
 /// How this rank must end.
 struct job_end {
   std::uint8_t exit_code = 0;
-  std::string reason;      ///< one line for the user; empty: as intended, or told elsewhere
+  std::string reason;      ///< one line for the user; empty: it ended as intended
   bool tell_peers = false; ///< this rank is the first to know
+  bool tell_user = false;  ///< of all ranks that end, this one prints the reason
 };
 
 /// What a supervisor knows. Free of CAF. Every transition returns the end of the job if it brings

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include <caf/send.hpp>
 
@@ -250,12 +251,18 @@ int run_actors(const starting_job& job, const host_view& host, rank_plan plan,
       caf::anon_send(actors.supervisor(), job_finished{2});
     }
   }
-  loop.run_until([&] { return actors.ended(); });
-  if (!actors.end_reason().empty())
-    std::fprintf(stderr, "tokenrouter: %s\n", actors.end_reason().c_str());
-  const int code = actors.exit_code();
+  loop.run_until([&] { return actors.end().has_value(); });
+  const job_end end = *actors.end();
+  if (end.tell_user)
+    std::fprintf(stderr, "tokenrouter: %s\n", end.reason.c_str());
+  // MPI can't be finalised without the rank that was lost, and there is nothing to wait for.
+  if (!end.reason.empty() && job.launch->uses_mpi()) {
+    actors.say_goodbye();
+    std::fflush(nullptr);
+    std::_Exit(end.exit_code);
+  }
   actors.shut_down();
-  return code;
+  return end.exit_code;
 }
 
 /// From the launcher's word to the last frame; the exit code.

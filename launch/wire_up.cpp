@@ -88,11 +88,7 @@ void rank_actors::spawn_supervisor() {
   options.outlet = switchboard_;
   options.gateway = local_.gateway;
   options.on_ready = plan_.on_ready;
-  options.on_end = [this](int code, const std::string& reason) {
-    ended_ = true;
-    exit_code_ = code;
-    end_reason_ = reason;
-  };
+  options.on_end = [this](const job_end& end) { end_ = end; };
   local_.supervisor = system_.spawn(tokenrouter::supervisor, std::move(options));
 }
 
@@ -175,9 +171,7 @@ void rank_actors::note_in_flight(bool busy) {
     reactor_.release_awake();
 }
 
-void rank_actors::shut_down() {
-  if (std::exchange(down_, true))
-    return;
+void rank_actors::say_goodbye() {
   // What was sent before the end (the word to the peers that it is the end) leaves first.
   reactor_.run_ready();
   for (const auto& [peer, one] : local_.links)
@@ -188,6 +182,12 @@ void rank_actors::shut_down() {
     while (wire_->pending_sends() > 0 && reactor_.now_us() < until_us)
       wire_->progress();
   }
+}
+
+void rank_actors::shut_down() {
+  if (std::exchange(down_, true))
+    return;
+  say_goodbye();
   for (const auto& [name, one] : all_)
     caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
   all_.clear();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,12 +79,14 @@ class rank_actors {
   /// KV pools of this rank's replicas. Drop the handles before `shut_down`.
   std::vector<kv_pool_actor> pools() const { return pools_; }
 
-  bool ended() const { return ended_; }
-  int exit_code() const { return exit_code_; }
-  const std::string& end_reason() const { return end_reason_; }
+  /// How the job ended for this rank; none while it runs.
+  const std::optional<job_end>& end() const { return end_; }
 
-  /// Says goodbye to the peers, sends exit to every actor, drops all handles, and runs the loop
-  /// until they are gone and the transport has nothing left to send, 2 s at most.
+  /// Lets what was sent leave, and a goodbye to every peer after it; 2 s at most.
+  void say_goodbye();
+
+  /// Says goodbye, sends exit to every actor, drops all handles, and runs the loop
+  /// until they are gone.
   void shut_down();
 
  private:
@@ -106,10 +109,8 @@ class rank_actors {
   tracer_actor tracer_;
   std::vector<kv_pool_actor> pools_;
   std::vector<std::pair<std::string, caf::actor>> all_; ///< every actor spawned, in order
-  bool ended_ = false;
+  std::optional<job_end> end_;
   bool down_ = false;
-  int exit_code_ = 0;
-  std::string end_reason_;
 };
 
 } // namespace tokenrouter

@@ -163,14 +163,14 @@ class world {
 
   bool any_ended() const {
     return std::any_of(ranks_.begin(), ranks_.end(),
-                       [](const auto& r) { return r->actors->ended(); });
+                       [](const auto& r) { return r->actors->end().has_value(); });
   }
 
   bool finished() const {
     if (!any_ended())
       return log_.done.size() == s_.requests.size() && !pending_death();
     for (std::size_t r = 0; r < ranks_.size(); ++r)
-      if (alive(r) && !ranks_[r]->actors->ended())
+      if (alive(r) && !ranks_[r]->actors->end())
         return false;
     return true;
   }
@@ -229,10 +229,10 @@ class world {
   void judge_ends() {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       const auto& actors = *ranks_[r]->actors;
-      if (s_.dies && dead_ && alive(r) && (!actors.ended() || actors.exit_code() == 0))
+      if (s_.dies && dead_ && alive(r) && (!actors.end() || actors.end()->exit_code == 0))
         fault("rank " + std::to_string(r) + " did not end after a death");
-      if (!s_.dies && actors.ended())
-        fault("rank " + std::to_string(r) + " ended by itself: " + actors.end_reason());
+      if (!s_.dies && actors.end())
+        fault("rank " + std::to_string(r) + " ended by itself: " + actors.end()->reason);
     }
   }
 
