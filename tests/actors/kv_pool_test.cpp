@@ -40,75 +40,76 @@ void test_grant(block_ledger& ledger, const lease& x, const expected_grant& expe
   BOOST_TEST(ledger.consistent());
 }
 
+struct lease_row {
+  const char* what;
+  std::uint32_t blocks;
+  std::vector<block_ledger::want> held; ///< leased before
+  std::vector<request_id> parked;       ///< of these, in order
+  lease asked;
+  expected_grant expected;
+};
+const std::vector<lease_row> lease_rows{
+    {"nothing asked", 4, {}, {}, {{}}, {{}, {}, {}}},
+    {"one block holds sixteen", 4, {}, {}, {{{nth(1), 16, 1}}}, {{1}, {}, {1}}},
+    {"the seventeenth needs another", 4, {}, {}, {{{nth(1), 17, 1}}}, {{1}, {}, {2}}},
+    {"the whole pool", 4, {}, {}, {{{nth(1), 64, 1}}}, {{1}, {}, {4}}},
+    {"more than the pool", 4, {}, {}, {{{nth(1), 65, 1}}}, {{0}, {}, {0}}},
+    {"growth", 4, {{nth(1), 16, 1}}, {}, {{{nth(1), 40, 1}}}, {{1}, {}, {3}}},
+    {"no growth", 4, {{nth(1), 40, 1}}, {}, {{{nth(1), 41, 1}}}, {{1}, {}, {3}}},
+    {"two of three fit",
+     3,
+     {},
+     {},
+     {{{nth(1), 16, 1}, {nth(2), 48, 2}, {nth(3), 32, 3}}},
+     {{1, 0, 1}, {}, {1, 0, 2}}},
+    {"the younger is refused and keeps what it has",
+     2,
+     {{nth(1), 16, 1}, {nth(2), 16, 2}},
+     {},
+     {{{nth(2), 32, 2}}},
+     {{0}, {}, {0}}},
+    {"the older evicts the younger",
+     2,
+     {{nth(1), 16, 1}, {nth(2), 16, 2}},
+     {},
+     {{{nth(1), 32, 1}}},
+     {{1}, {nth(2)}, {2}}},
+    {"evicted in the same lease, before its own want",
+     2,
+     {{nth(1), 16, 1}, {nth(2), 16, 2}},
+     {},
+     {{{nth(1), 17, 1}, {nth(2), 17, 2}}},
+     {{1, 0}, {nth(2)}, {2, 0}}},
+    {"parked go first, even older ones",
+     3,
+     {{nth(1), 16, 1}, {nth(2), 16, 2}, {nth(3), 16, 3}},
+     {nth(1)},
+     {{{nth(2), 32, 2}}},
+     {{1}, {nth(1)}, {2}}},
+    {"the least recently parked goes first",
+     3,
+     {{nth(1), 16, 1}, {nth(2), 16, 2}, {nth(3), 16, 3}},
+     {nth(2), nth(1)},
+     {{{nth(3), 32, 3}}},
+     {{1}, {nth(2)}, {2}}},
+    {"all that are parked, then the younger",
+     3,
+     {{nth(1), 16, 1}, {nth(2), 16, 2}, {nth(3), 16, 3}},
+     {nth(2)},
+     {{{nth(1), 48, 1}}},
+     {{1}, {nth(2), nth(3)}, {3}}},
+    {"a parked one that returns is not parked",
+     2,
+     {{nth(1), 16, 1}, {nth(2), 16, 2}},
+     {nth(1)},
+     {{{nth(1), 16, 1}, {nth(2), 32, 2}}},
+     {{1, 0}, {}, {1, 0}}},
+};
+
 } // namespace
 
 BOOST_AUTO_TEST_CASE(a_lease_is_answered_want_by_want) {
-  struct row {
-    const char* what;
-    std::uint32_t blocks;
-    std::vector<block_ledger::want> held; ///< leased before
-    std::vector<request_id> parked;       ///< of these, in order
-    lease asked;
-    expected_grant expected;
-  };
-  const std::vector<row> rows{
-      {"nothing asked", 4, {}, {}, {{}}, {{}, {}, {}}},
-      {"one block holds sixteen", 4, {}, {}, {{{nth(1), 16, 1}}}, {{1}, {}, {1}}},
-      {"the seventeenth needs another", 4, {}, {}, {{{nth(1), 17, 1}}}, {{1}, {}, {2}}},
-      {"the whole pool", 4, {}, {}, {{{nth(1), 64, 1}}}, {{1}, {}, {4}}},
-      {"more than the pool", 4, {}, {}, {{{nth(1), 65, 1}}}, {{0}, {}, {0}}},
-      {"growth", 4, {{nth(1), 16, 1}}, {}, {{{nth(1), 40, 1}}}, {{1}, {}, {3}}},
-      {"no growth", 4, {{nth(1), 40, 1}}, {}, {{{nth(1), 41, 1}}}, {{1}, {}, {3}}},
-      {"two of three fit",
-       3,
-       {},
-       {},
-       {{{nth(1), 16, 1}, {nth(2), 48, 2}, {nth(3), 32, 3}}},
-       {{1, 0, 1}, {}, {1, 0, 2}}},
-      {"the younger is refused and keeps what it has",
-       2,
-       {{nth(1), 16, 1}, {nth(2), 16, 2}},
-       {},
-       {{{nth(2), 32, 2}}},
-       {{0}, {}, {0}}},
-      {"the older evicts the younger",
-       2,
-       {{nth(1), 16, 1}, {nth(2), 16, 2}},
-       {},
-       {{{nth(1), 32, 1}}},
-       {{1}, {nth(2)}, {2}}},
-      {"evicted in the same lease, before its own want",
-       2,
-       {{nth(1), 16, 1}, {nth(2), 16, 2}},
-       {},
-       {{{nth(1), 17, 1}, {nth(2), 17, 2}}},
-       {{1, 0}, {nth(2)}, {2, 0}}},
-      {"parked go first, even older ones",
-       3,
-       {{nth(1), 16, 1}, {nth(2), 16, 2}, {nth(3), 16, 3}},
-       {nth(1)},
-       {{{nth(2), 32, 2}}},
-       {{1}, {nth(1)}, {2}}},
-      {"the least recently parked goes first",
-       3,
-       {{nth(1), 16, 1}, {nth(2), 16, 2}, {nth(3), 16, 3}},
-       {nth(2), nth(1)},
-       {{{nth(3), 32, 3}}},
-       {{1}, {nth(2)}, {2}}},
-      {"all that are parked, then the younger",
-       3,
-       {{nth(1), 16, 1}, {nth(2), 16, 2}, {nth(3), 16, 3}},
-       {nth(2)},
-       {{{nth(1), 48, 1}}},
-       {{1}, {nth(2), nth(3)}, {3}}},
-      {"a parked one that returns is not parked",
-       2,
-       {{nth(1), 16, 1}, {nth(2), 16, 2}},
-       {nth(1)},
-       {{{nth(1), 16, 1}, {nth(2), 32, 2}}},
-       {{1, 0}, {}, {1, 0}}},
-  };
-  for (const auto& r : rows) {
+  for (const auto& r : lease_rows) {
     BOOST_TEST_CONTEXT(r.what) {
       block_ledger ledger(r.blocks);
       for (const auto& w : r.held)
