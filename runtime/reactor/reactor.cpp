@@ -8,6 +8,7 @@
 #include <caf/resumable.hpp>
 
 #include "runtime/core/check.hpp"
+#include "runtime/core/clock.hpp"
 #include "runtime/reactor/pause.hpp"
 #include "runtime/reactor/printer.hpp"
 
@@ -184,12 +185,15 @@ void reactor::run_until(const std::function<bool()>& done) {
   check(!virtual_time_, "with virtual time use run_ready and advance_to");
   adopt_this_thread();
   while (!done()) {
-    if (turn())
-      continue;
-    if (spin_ == spin_policy::while_in_flight && held_ > 0)
+    if (turn()) {
+      spin_guard_.interrupted();
+    } else if (spin_ == spin_policy::while_in_flight && held_ > 0 &&
+               spin_guard_.may_spin(monotonic_ns())) {
       pause_briefly();
-    else
+    } else {
       sleep();
+      spin_guard_.interrupted();
+    }
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "runtime/reactor/poller.hpp"
 #include "runtime/reactor/reactor_clock.hpp"
+#include "runtime/reactor/spin_guard.hpp"
 #include "runtime/reactor/wakeup.hpp"
 
 namespace tokenrouter {
@@ -29,7 +30,7 @@ struct reactor_config : caf::actor_system_config {
 
 enum class spin_policy : std::uint8_t {
   never,           ///< sleeps whenever it has nothing to do
-  while_in_flight, ///< keeps looking while `hold_awake` is in force, sleeps otherwise
+  while_in_flight, ///< keeps looking while `hold_awake` is in force and its core is its own
 };
 
 /// Counts since the start.
@@ -139,6 +140,7 @@ class reactor final : public caf::scheduler::abstract_coordinator {
   reactor_clock clock_;
   wakeup wakeup_;
   spin_policy spin_ = spin_policy::never;
+  spin_guard spin_guard_;
   std::size_t held_ = 0;
   std::deque<caf::resumable*> jobs_;
   std::vector<poller*> pollers_;

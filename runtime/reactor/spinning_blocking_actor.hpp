@@ -4,11 +4,14 @@
 
 #include <caf/blocking_actor.hpp>
 
+#include "runtime/reactor/spin_guard.hpp"
+
 namespace tokenrouter {
 
 /// Base of actors with a thread of their own that look at their mailbox for a while before they
 /// sleep on it: a message then reaches them in well under a microsecond instead of tens. Only for
-/// threads with a core of their own. What they send to other actors wakes the reactor.
+/// threads with a core of their own; if it turns out to be shared, they sleep. What they send to
+/// other actors wakes the reactor.
 ///
 /// Spawn with `system.spawn<T, caf::detached>(spin_us, …)` and hand the handle to
 /// `reactor::wake_at_exit`.
@@ -26,6 +29,7 @@ class spinning_blocking_actor : public caf::blocking_actor {
   bool spin();
 
   const std::uint32_t spin_us_;
+  spin_guard guard_;
 };
 
 } // namespace tokenrouter

@@ -79,8 +79,9 @@ void compare_item(const json& oracle, const json& item, const json& ours, int& n
 } // namespace
 
 void write_oracle_prompts(const std::string& path) {
+  const json file = read_json("tests/data/oracle/prompts.json");
   std::ofstream out(path);
-  for (const auto& prompt : read_json("tests/data/oracle/prompts.json")["prompts"])
+  for (const auto& prompt : file["prompts"])
     out << json{{"id", std::to_string(prompt["index"].get<int>())},
                 {"messages", prompt["messages"]},
                 {"enable_thinking", prompt["enable_thinking"]},
