@@ -103,13 +103,6 @@ BOOST_AUTO_TEST_CASE(a_tracer_has_written_all_it_was_sent_before_it_ends) {
   BOOST_TEST(counts.closed);
 }
 
-BOOST_AUTO_TEST_CASE(a_sink_that_cannot_be_opened_does_not_stop_the_rank) {
-  rank_bench rank({.virtual_time = false, .open_trace = [] { return nullptr; }});
-  rank.submit(1, {1, 2, 3}, 5);
-  rank.loop().run_until([&] { return rank.log().done.size() == 1 || rank.actors().end(); });
-  BOOST_TEST(rank.log().done.count(1) == 1u);
-}
-
 BOOST_AUTO_TEST_CASE(the_client_ends_the_job_with_its_code) {
   rank_bench rank;
   rank.run_until(10);
