@@ -21,8 +21,8 @@ model::model(caf::actor_config& config, model_options options, model_observer ob
       observer_(std::move(observer)) {}
 
 void model::act() {
-  if (options_.core >= 0)
-    if (auto pinned = pin_this_thread(options_.core); !pinned)
+  if (!options_.cores.empty())
+    if (auto pinned = pin_this_thread(options_.cores); !pinned)
       spdlog::warn("model thread runs unpinned: {}", pinned.error().message);
   auto device = load_model(options_);
   if (!device) {

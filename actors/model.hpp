@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
@@ -22,7 +23,7 @@ using step_client = caf::typed_actor<caf::reacts_to<step_done>>;
 struct model_options {
   replica_id replica;
   std::uint32_t kv_blocks = 0;
-  int core = -1;             ///< where its thread runs; -1: anywhere
+  std::vector<int> cores;    ///< where its threads run; empty: anywhere
   std::uint32_t spin_us = 0; ///< how long its thread looks at its mailbox before it sleeps
   /// Called once in the model's own thread: loading takes long and must not hold up heartbeats.
   std::function<result<std::unique_ptr<backend>>()> load;

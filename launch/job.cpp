@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include <caf/send.hpp>
 
@@ -81,6 +82,21 @@ result<void> prepare(starting_job& job, const job_options& options) {
   return {};
 }
 
+/// Threads of one model where the config does not say: what the launcher left this rank, less the
+/// control thread's core, shared evenly by its models.
+std::uint32_t default_threads(const starting_job& job, std::size_t models) {
+  std::size_t cores = allowed_cores().size();
+  const bool shared = cores == std::thread::hardware_concurrency();
+  if (shared)
+    cores /= job.launch->ranks_on_host();
+  return cores <= models ? 1 : static_cast<std::uint32_t>((cores - 1) / models);
+}
+
+std::uint32_t threads_of(const starting_job& job, model_id model, std::size_t models_here) {
+  const std::uint32_t asked = job.loaded.config.models[model.value].threads;
+  return asked > 0 ? asked : default_threads(job, models_here);
+}
+
 rank_card card_of(const starting_job& job, const result<void>& prepared) {
   rank_card card;
   card.protocol_version = protocol_version;
@@ -138,7 +154,6 @@ result<void> meet(starting_job& job, const rank_card& mine) {
 struct host_view {
   thread_layout threads;
   std::uint32_t models = 0; ///< on this host
-  std::uint32_t cores = 1;  ///< usable by this rank, for the threads of one model
 };
 
 host_view view_host(const starting_job& job) {
@@ -153,17 +168,14 @@ host_view view_host(const starting_job& job) {
     if (r == job.launch->rank().value)
       local = ranks.size();
     ranks.push_back({{card.allowed_cores.begin(), card.allowed_cores.end()}, card.model_threads});
-    view.models += card.model_threads;
+    view.models += card.models;
   }
   view.threads = plan_threads(ranks, local);
-  const auto cores = static_cast<std::uint32_t>(mine.allowed_cores.size());
-  const auto sharing = std::max<std::uint32_t>(1, view.models);
-  view.cores = std::max(1u, cores / sharing);
   return view;
 }
 
 result<local_replica> make_replica(const starting_job& job, const host_view& host, model_id model,
-                                   int core) {
+                                   std::uint32_t threads, std::vector<int> cores) {
   const auto& settings = job.loaded.config.models[model.value];
   auto budget = budget_of(job.loaded.config, job.plan, model, available_memory_bytes(),
                           std::max(1u, host.models));
@@ -177,8 +189,8 @@ result<local_replica> make_replica(const starting_job& job, const host_view& hos
   replica.limits = {settings.max_batch_rows, settings.prefill_chunk_tokens};
   replica.kv_blocks = budget->blocks;
   load_options load = job.plan.models[model.value].load;
-  load.threads = settings.threads > 0 ? settings.threads : host.cores;
-  replica.core = load.threads == 1 ? core : -1;
+  load.threads = threads;
+  replica.cores = std::move(cores);
   replica.load = [load] { return make_cpu_backend(load); };
   replica.make_role = [&plan = job.plan, model]() -> std::unique_ptr<const method_role> {
     auto role = role_of(plan, model);
@@ -199,11 +211,16 @@ result<rank_plan> plan_rank(const starting_job& job, const host_view& host) {
     plan.replicas.push_back({{{static_cast<std::uint16_t>(i)}, 0}, model.name, model.rank});
     plan.admission.push_back({model.name, model.context_tokens_max, 0});
   }
-  std::size_t thread = 0;
-  for (model_id model : models_of(job.plan, plan.self)) {
-    const auto& cores = host.threads.model_cores;
-    auto replica = make_replica(job, host, model, thread < cores.size() ? cores[thread] : -1);
-    ++thread;
+  const auto mine = models_of(job.plan, plan.self);
+  const auto& all_cores = host.threads.model_cores; // one for each model thread, in order
+  std::size_t first_core = 0;
+  for (model_id model : mine) {
+    const std::uint32_t threads = threads_of(job, model, mine.size());
+    std::vector<int> cores;
+    for (std::size_t i = first_core; i < std::min(first_core + threads, all_cores.size()); ++i)
+      cores.push_back(all_cores[i]);
+    first_core += threads;
+    auto replica = make_replica(job, host, model, threads, std::move(cores));
     if (!replica)
       return tl::unexpected(replica.error());
     plan.local.push_back(std::move(*replica));

@@ -13,7 +13,8 @@ struct rank_card {
   std::string host;
   std::string failure; ///< why this rank can't start; empty: it can
   std::vector<std::int32_t> allowed_cores;
-  std::uint32_t model_threads = 0;
+  std::uint32_t models = 0;
+  std::uint32_t model_threads = 0;   ///< of all its models
   std::vector<std::uint8_t> address; ///< of its transport
 
   template <class Inspector>

@@ -107,7 +107,7 @@ void rank_actors::spawn_replica(const local_replica& replica) {
   model_options model_parts;
   model_parts.replica = replica.facts.replica;
   model_parts.kv_blocks = replica.kv_blocks;
-  model_parts.core = replica.core;
+  model_parts.cores = replica.cores;
   model_parts.spin_us = plan_.model_spin_us;
   model_parts.load = replica.load;
   const auto observer = caf::actor_cast<model_observer>(local_.supervisor);

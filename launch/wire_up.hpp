@@ -35,7 +35,7 @@ struct local_replica {
   replica_facts facts;
   batch_limits limits;
   std::uint32_t kv_blocks = 0;
-  int core = -1; ///< of its model thread
+  std::vector<int> cores; ///< of its model's threads; empty: any
   std::function<result<std::unique_ptr<backend>>()> load;
   std::function<std::unique_ptr<const method_role>()> make_role;
 };

@@ -86,14 +86,23 @@ std::vector<int> allowed_cores() {
 }
 
 result<void> pin_this_thread(int core) {
-  if (core < 0 || core >= CPU_SETSIZE)
-    return fail(errc::invalid_argument, "there is no core " + std::to_string(core));
+  return pin_this_thread({&core, 1});
+}
+
+result<void> pin_this_thread(std::span<const int> cores) {
+  check(!cores.empty(), "a thread runs somewhere");
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(core, &set);
+  std::string names;
+  for (const int core : cores) {
+    if (core < 0 || core >= CPU_SETSIZE)
+      return fail(errc::invalid_argument, "there is no core " + std::to_string(core));
+    CPU_SET(core, &set);
+    names += (names.empty() ? "" : ", ") + std::to_string(core);
+  }
   if (const int code = pthread_setaffinity_np(pthread_self(), sizeof set, &set); code != 0)
-    return fail(errc::invalid_argument, "can't run a thread on core " + std::to_string(core) +
-                                            ": " + std::strerror(code) +
+    return fail(errc::invalid_argument, "can't run a thread on core " + names + ": " +
+                                            std::strerror(code) +
                                             "; start the job with more cores");
   return {};
 }

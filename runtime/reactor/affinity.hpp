@@ -15,6 +15,9 @@ std::vector<int> allowed_cores();
 /// Errors: invalid_argument (the core does not exist or is not allowed).
 result<void> pin_this_thread(int core);
 
+/// The same for a set of cores, which threads that this one starts inherit. Requires one at least.
+result<void> pin_this_thread(std::span<const int> cores);
+
 /// What one rank of a host brings to the planning.
 struct rank_threads {
   std::vector<int> allowed_cores; ///< what the launcher left it

@@ -17,6 +17,10 @@ namespace tokenrouter {
 namespace cpu {
 namespace {
 
+/// Weight bytes read, once for each token, under which one thread is faster than several: they meet
+/// half a dozen times a layer, and waking one takes as long as megabytes from the cache.
+constexpr std::uint64_t shared_work_bytes_min = std::uint64_t{4} << 20;
+
 constexpr std::uint32_t head_dim_max = 512;
 constexpr std::uint32_t threads_max = 1024;
 
@@ -182,7 +186,10 @@ void model_on_cpu::run_wave(const step_input& in, step_output& out) {
     forward_->run(w, wave_, kv_.data());
     results_->run(w, wave_, *forward_, in, out);
   };
-  pool_.run(std::ref(job));
+  if (wave_.tokens.size() * facts_.weight_bytes < shared_work_bytes_min)
+    pool_.run_alone(std::ref(job));
+  else
+    pool_.run(std::ref(job));
   wave_.clear();
 }
 

@@ -27,12 +27,9 @@ void await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
 
 } // namespace
 
-std::uint32_t worker::count() const {
-  return pool_.threads_;
-}
-
 void worker::sync() {
-  pool_.meet();
+  if (count_ > 1)
+    pool_.meet();
 }
 
 worker::range worker::share(std::uint32_t items) const {
@@ -57,19 +54,22 @@ thread_pool::~thread_pool() {
 }
 
 void thread_pool::run(const std::function<void(worker&)>& job) {
-  worker self(*this, 0);
-  if (threads_ > 1) {
-    job_ = &job;
-    job_number_.fetch_add(1, std::memory_order_release);
-    job_number_.notify_all();
-  }
+  if (threads_ == 1)
+    return run_alone(job);
+  worker self(*this, 0, threads_);
+  job_ = &job;
+  job_number_.fetch_add(1, std::memory_order_release);
+  job_number_.notify_all();
   job(self);
   meet();
 }
 
+void thread_pool::run_alone(const std::function<void(worker&)>& job) {
+  worker self(*this, 0, 1);
+  job(self);
+}
+
 void thread_pool::meet() {
-  if (threads_ == 1)
-    return;
   const std::uint32_t meeting = meetings_.load(std::memory_order_acquire);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < threads_)
     return await_change(meetings_, meeting);
@@ -79,7 +79,7 @@ void thread_pool::meet() {
 }
 
 void thread_pool::serve(std::uint32_t index) {
-  worker self(*this, index);
+  worker self(*this, index, threads_);
   for (std::uint32_t seen = 0;; ++seen) {
     await_change(job_number_, seen);
     if (stopping_)

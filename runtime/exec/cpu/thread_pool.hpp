@@ -15,7 +15,7 @@ class thread_pool;
 class worker {
  public:
   std::uint32_t index() const { return index_; }
-  std::uint32_t count() const;
+  std::uint32_t count() const { return count_; } ///< threads of this job
 
   /// Waits until every thread of the job is here. What they wrote before is visible after.
   void sync();
@@ -29,9 +29,11 @@ class worker {
 
  private:
   friend class thread_pool;
-  worker(thread_pool& pool, std::uint32_t index) : pool_(pool), index_(index) {}
+  worker(thread_pool& pool, std::uint32_t index, std::uint32_t count)
+      : pool_(pool), index_(index), count_(count) {}
   thread_pool& pool_;
   std::uint32_t index_;
+  std::uint32_t count_;
 };
 
 /// A fixed set of threads, the caller of `run` being one of them. Between jobs and at `sync` they
@@ -48,6 +50,9 @@ class thread_pool {
 
   /// Runs the job on every thread and returns when all are done.
   void run(const std::function<void(worker&)>& job);
+
+  /// Runs the job on the caller alone: for work so small that waking the others costs more.
+  void run_alone(const std::function<void(worker&)>& job);
 
  private:
   friend class worker;
