@@ -65,7 +65,8 @@ def main(paths):
         print(f"request {counter} of rank {home}: {np.count_nonzero(made == request)} tokens, "
               f"{len(mine)} handoffs")
         # Admission is the first turn; without it (cut off by a kill) count from the first handoff.
-        start_us = arrived.get((int(request), 1), (int(mine[0][0]["time_us"]) if mine else 0, ""))[0]
+        first_us = int(mine[0][0]["time_us"]) if mine else 0
+        start_us, _ = arrived.get((int(request), 1), (first_us, ""))
         for row, file in mine:
             print(describe(row, file, arrived, start_us))
 
