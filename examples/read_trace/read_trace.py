@@ -6,6 +6,7 @@ Usage: read_trace.py trace/trace-rank-*.h5
 Works while the job runs and after it was killed: the files are opened in HDF5's
 single-writer-multiple-reader mode.
 """
+import signal
 import sys
 
 import h5py
@@ -72,4 +73,5 @@ def main(paths):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for `| head`
     main(sys.argv[1:])
