@@ -43,26 +43,28 @@ result<void> open_envelope(std::span<const std::byte> bytes, Visitor&& visit) {
   if (bytes.empty())
     return fail(errc::malformed, "an empty message");
   const auto kind = std::to_integer<std::size_t>(bytes.front());
-  result<void> outcome =
-      fail(errc::malformed, "message kind " + std::to_string(kind) + " is unknown to this version");
+  bool known = false;
+  result<void> outcome;
   const auto try_kind = [&]<std::size_t I>() {
     if (I != kind)
       return;
+    known = true;
     auto message = decode<std::tuple_element_t<I, wire_messages>>(bytes.subspan(1));
-    if (!message) {
+    if (!message)
       outcome = tl::unexpected(message.error());
-    } else if (!valid(*message)) {
+    else if (!valid(*message))
       outcome = fail(errc::malformed,
                      "message of kind " + std::to_string(kind) + " breaks its own contract");
-    } else {
-      outcome = {};
+    else
       visit(std::move(*message));
-    }
   };
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
     (try_kind.template operator()<Is>(), ...);
   }
   (std::make_index_sequence<std::tuple_size_v<wire_messages>>{});
+  if (!known)
+    return fail(errc::malformed,
+                "message kind " + std::to_string(kind) + " is unknown to this version");
   return outcome;
 }
 
