@@ -99,6 +99,18 @@ BOOST_AUTO_TEST_CASE(a_name_that_is_taken_is_refused_without_touching_its_owner)
   BOOST_TEST(rank.pools_are_whole());
 }
 
+BOOST_AUTO_TEST_CASE(a_name_is_free_again_after_its_answer) {
+  rank_bench rank;
+  rank.submit(1, {1, 2, 3}, 5);
+  rank.run_until_answered(1);
+  const std::size_t tokens_each = rank.expected({1, 2, 3}, 5).size();
+  BOOST_TEST(rank.log().streamed.at(1).size() == tokens_each);
+  rank.submit(1, {1, 2, 3}, 5);
+  rank.run_until(100'000);
+  BOOST_TEST(rank.log().answers == 2u);
+  BOOST_TEST(rank.log().streamed.at(1).size() == 2 * tokens_each);
+}
+
 BOOST_AUTO_TEST_CASE(a_queued_request_that_is_cancelled_leaves_the_running_one_alone) {
   rank_bench rank({.rows_max = 1, .eos_odds = 0});
   rank.submit(1, {1, 2, 3}, 30);
