@@ -14,7 +14,7 @@ packages=(
   libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libexpected-dev librandom123-dev
   libpcre2-dev libutf8proc-dev
   clang-format                            # ci/tidy.py checks the format
-  libzmq3-dev python3-zmq                 # the other side of tests/bench/handoff
+  python3-zmq                             # the other side of tests/bench/handoff
   libopenblas0-pthread                    # the BLAS that tests/bench/cpu_step compares with
   hdf5-tools
 )

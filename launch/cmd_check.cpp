@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/devices.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 
@@ -52,6 +53,19 @@ result<std::string> describe(const job_config& config, const job_plan& plan, std
   return out;
 }
 
+/// GPUs of this host; models run on CPUs whatever there is.
+std::string describe_gpus() {
+  const auto gpus = list_gpus();
+  if (!gpus)
+    return gpus.error().message + "\n";
+  std::string out;
+  for (std::size_t i = 0; i < gpus->size(); ++i)
+    out += fmt::format("cuda:{} {}, {:.0f} GiB, sm_{}{} (not used: models run on CPUs)\n", i,
+                       (*gpus)[i].name, static_cast<double>((*gpus)[i].memory_bytes) / (1u << 30),
+                       (*gpus)[i].major, (*gpus)[i].minor);
+  return out;
+}
+
 int run_check(const check_options& options) {
   auto loaded = load_config(options.job.config_file, options.job.overrides);
   if (loaded.faults.empty())
@@ -68,6 +82,7 @@ int run_check(const check_options& options) {
     return 2;
   }
   std::fputs(text->c_str(), stdout);
+  std::fputs(describe_gpus().c_str(), stdout);
   return 0;
 }
 

@@ -5,20 +5,9 @@
 #include <fmt/format.h>
 
 #include "launch/painter.hpp"
+#include "runtime/core/quantile.hpp"
 
 namespace tokenrouter {
-
-namespace {
-
-std::uint64_t quantile(std::vector<std::uint64_t> values, double share) {
-  if (values.empty())
-    return 0;
-  std::sort(values.begin(), values.end());
-  const auto index = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  return values[index];
-}
-
-} // namespace
 
 run_summary::run_summary(std::vector<std::string> model_names)
     : names_(std::move(model_names)), usage_(names_.size()), generated_(names_.size()),
@@ -54,14 +43,17 @@ std::string run_summary::table(std::uint64_t elapsed_us, bool colours) const {
     out += fmt::format("  {:>8}  {:>5.1f} %  {:>10}  {:>10}\n", generated_[i], share,
                        usage_[i].computed_tokens, lacked_[i]);
   }
+  auto ttft_us = ttft_us_;
+  std::sort(ttft_us.begin(), ttft_us.end());
+  const std::span<const std::uint64_t> sorted_us = ttft_us;
   const double seconds = static_cast<double>(elapsed_us) / 1e6;
   out += fmt::format("{} requests{}, {} tokens, {} handoffs in {:.2f} s: {:.0f} tok/s; "
                      "TTFT p50 {:.1f} ms, p99 {:.1f} ms\n",
                      requests_, failed_ > 0 ? fmt::format(" ({} failed)", failed_) : "",
                      output_tokens_, handoffs_, seconds,
                      seconds > 0 ? static_cast<double>(output_tokens_) / seconds : 0.0,
-                     static_cast<double>(quantile(ttft_us_, 0.5)) / 1000.0,
-                     static_cast<double>(quantile(ttft_us_, 0.99)) / 1000.0);
+                     static_cast<double>(quantile(sorted_us, 0.5)) / 1000.0,
+                     static_cast<double>(quantile(sorted_us, 0.99)) / 1000.0);
   return out;
 }
 

@@ -36,5 +36,4 @@ target_link_libraries(tr_torch INTERFACE ${TORCH_LIBRARIES})
 
 if(TOKENROUTER_TESTS)
   find_package(Boost 1.74 REQUIRED COMPONENTS unit_test_framework)
-  pkg_check_modules(zmq IMPORTED_TARGET libzmq)  # one side of bench_handoff
 endif()

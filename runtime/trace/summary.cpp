@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/core/quantile.hpp"
+
 namespace tokenrouter {
 
 namespace {
@@ -49,13 +51,6 @@ void add_handoffs(const std::vector<trace_file>& files, trace_summary& out) {
         out.handoff_us.push_back(x.time_us - found->second.time_us);
     }
   std::sort(out.handoff_us.begin(), out.handoff_us.end());
-}
-
-std::uint64_t quantile(const std::vector<std::uint64_t>& ascending, double share) {
-  if (ascending.empty())
-    return 0;
-  return ascending[static_cast<std::size_t>(share * static_cast<double>(ascending.size() - 1) +
-                                            0.5)];
 }
 
 double per_step(std::uint64_t sum_us, std::uint64_t steps) {
@@ -125,12 +120,14 @@ std::string to_text(const trace_summary& s) {
   }
   out += fmt::format("{} requests, {} tokens, {} handoffs", s.requests, s.output_tokens, total);
   if (!s.handoff_us.empty())
-    out += fmt::format("; handoff p50 {} us, p99 {} us", quantile(s.handoff_us, 0.5),
-                       quantile(s.handoff_us, 0.99));
+    out += fmt::format("; handoff p50 {} us, p99 {} us",
+                       quantile(std::span<const std::uint64_t>(s.handoff_us), 0.5),
+                       quantile(std::span<const std::uint64_t>(s.handoff_us), 0.99));
   if (!s.ttft_us.empty())
-    out += fmt::format("; TTFT p50 {:.1f} ms, p99 {:.1f} ms",
-                       static_cast<double>(quantile(s.ttft_us, 0.5)) / 1000.0,
-                       static_cast<double>(quantile(s.ttft_us, 0.99)) / 1000.0);
+    out += fmt::format(
+        "; TTFT p50 {:.1f} ms, p99 {:.1f} ms",
+        static_cast<double>(quantile(std::span<const std::uint64_t>(s.ttft_us), 0.5)) / 1000.0,
+        static_cast<double>(quantile(std::span<const std::uint64_t>(s.ttft_us), 0.99)) / 1000.0);
   return out + "\n";
 }
 
