@@ -8,10 +8,11 @@ namespace {
 
 using self_pointer = gateway_actor::stateful_pointer<gateway_box>;
 
-void refuse(self_pointer self, const request_client& client, const submit& order, error why) {
+void answer_unstarted(self_pointer self, const request_client& client, const submit& order,
+                      finish_reason finish, error why) {
   request_done done;
   done.client_tag = order.client_tag;
-  done.finish = finish_reason::failed;
+  done.finish = finish;
   done.failure = std::move(why);
   done.usage.resize(self->state.options.models.size());
   self->send(client, std::move(done));
@@ -36,7 +37,7 @@ result<void> judge(const gateway_box& box, const submit& order) {
 void accept(self_pointer self, const request_client& client, submit&& order) {
   auto& box = self->state;
   if (auto verdict = judge(box, order); !verdict) {
-    refuse(self, client, order, verdict.error());
+    answer_unstarted(self, client, order, finish_reason::failed, verdict.error());
     return;
   }
   auto options = std::make_shared<request_options>();
@@ -67,6 +68,20 @@ void open(self_pointer self, const open_gateway& x) {
   box.open = true;
   for (auto& early : std::exchange(box.waiting, {}))
     accept(self, early.client, std::move(early.order));
+}
+
+/// A request that was not let in yet. True if there was one.
+bool cancel_waiting(self_pointer self, const cancel& x) {
+  auto& box = self->state;
+  const auto found = std::find_if(box.waiting.begin(), box.waiting.end(), [&](const auto& early) {
+    return early.order.client_tag == x.client_tag;
+  });
+  if (found == box.waiting.end())
+    return false;
+  answer_unstarted(self, found->client, found->order, finish_reason::cancelled,
+                   {errc::cancelled, "cancelled by the client"});
+  box.waiting.erase(found);
+  return true;
 }
 
 template <class Message>
@@ -104,6 +119,8 @@ gateway_actor::behavior_type gateway(self_pointer self, gateway_options options)
       },
       [self](const cancel& x) {
         auto& box = self->state;
+        if (cancel_waiting(self, x))
+          return;
         if (const auto found = box.by_tag.find(x.client_tag); found != box.by_tag.end())
           forward(self, found->second, x);
       },

@@ -52,6 +52,12 @@ void scheduler_state::on_handoff(handoff&& x, std::uint64_t now_us, scheduler_ef
   case handoff_verdict::accept:
     break;
   }
+  if (found != sequences_.end() && found->second.has_turn) {
+    fx.failures.push_back({x.request, errc::mismatch,
+                           "turn " + std::to_string(x.turn) + " came while this replica has turn " +
+                               std::to_string(found->second.turn)});
+    return;
+  }
   auto& s = sequences_[x.request];
   if (s.turn == 0) {
     s.request = x.request;
@@ -60,6 +66,8 @@ void scheduler_state::on_handoff(handoff&& x, std::uint64_t now_us, scheduler_ef
   const std::uint32_t known = length(s.tokens);
   s.tokens.resize(x.offset);
   s.tokens.insert(s.tokens.end(), x.tokens.begin(), x.tokens.end());
+  // A turn that comes back with nothing new: the last position runs again to propose.
+  s.kv_tokens = std::min(s.kv_tokens, length(s.tokens) - 1);
   s.turn = x.turn;
   s.has_turn = true;
   s.ready_since_us = now_us;

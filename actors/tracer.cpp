@@ -15,14 +15,14 @@ tracer::tracer(caf::actor_config& config, sink_factory open)
 
 void tracer::act() {
   const auto sink = open_();
-  if (!sink)
-    return;
   bool running = true;
   bool unflushed = false;
   auto flush_at = std::chrono::steady_clock::now() + flush_period;
   while (running) {
     receive(
         [&](const trace_batch& x) {
+          if (!sink)
+            return;
           sink->append(x);
           unflushed = true;
         },
@@ -33,7 +33,8 @@ void tracer::act() {
       flush_at = std::chrono::steady_clock::now() + flush_period;
     }
   }
-  sink->flush();
+  if (sink)
+    sink->flush();
 }
 
 } // namespace tokenrouter

@@ -27,7 +27,8 @@ class trace_sink {
 /// holds up a step. Takes `trace_batch`; ends on exit after writing all it was sent before.
 class tracer final : public caf::blocking_actor {
  public:
-  /// Opens the sink in the tracer's own thread: HDF5 is used by one thread only.
+  /// Opens the sink in the tracer's own thread: HDF5 is used by one thread only. Null: what it is
+  /// sent is dropped; the rank runs on.
   using sink_factory = std::function<std::unique_ptr<trace_sink>()>;
 
   tracer(caf::actor_config& config, sink_factory open);

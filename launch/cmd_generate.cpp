@@ -17,6 +17,7 @@
 #include "launch/prompts.hpp"
 #include "launch/results.hpp"
 #include "launch/summary.hpp"
+#include "launch/terminal.hpp"
 #include "runtime/core/clock.hpp"
 
 namespace tokenrouter {
@@ -42,7 +43,7 @@ class generate_report final : public generate_observer {
   generate_report(const generate_options& options, job_view& view,
                   const std::vector<prompt_entry>& entries)
       : names_(view.model_names), words_(view.words), summary_(view.model_names),
-        started_us_(monotonic_us()), terminal_(options.colours || isatty(STDOUT_FILENO) != 0),
+        started_us_(monotonic_us()), terminal_(options.colours || shows_on_terminal(STDOUT_FILENO)),
         colours_(terminal_), live_(terminal_ && entries.size() == 1 && options.output_file.empty()),
         progress_(entries.size()), live_painter_(*words_, colours_) {
     for (const auto& entry : entries) {

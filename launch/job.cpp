@@ -103,7 +103,10 @@ rank_card card_of(const starting_job& job, const result<void>& prepared) {
   card.config_hash = job.plan.config_hash;
   card.host = job.launch->host();
   card.allowed_cores = allowed_cores();
-  card.model_threads = static_cast<std::uint32_t>(models_of(job.plan, job.launch->rank()).size());
+  const auto mine = models_of(job.plan, job.launch->rank());
+  card.models = static_cast<std::uint32_t>(mine.size());
+  for (model_id model : mine)
+    card.model_threads += threads_of(job, model, mine.size());
   if (!prepared)
     card.failure = prepared.error().message;
   if (job.wire) {

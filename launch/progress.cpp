@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "launch/terminal.hpp"
 #include "runtime/core/clock.hpp"
 
 namespace tokenrouter {
@@ -17,7 +18,8 @@ constexpr std::uint64_t redraw_us = 100'000;
 } // namespace
 
 progress_bar::progress_bar(std::size_t total)
-    : shown_(total > 1 && isatty(STDERR_FILENO) != 0), total_(total), started_us_(monotonic_us()) {}
+    : shown_(total > 1 && shows_on_terminal(STDERR_FILENO)), total_(total),
+      started_us_(monotonic_us()) {}
 
 void progress_bar::advance(std::size_t tokens) {
   ++done_;

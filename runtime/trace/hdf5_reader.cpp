@@ -40,6 +40,9 @@ bool get_rows(hid_t file, std::vector<Row>& rows) {
   if (H5Sget_simple_extent_ndims(space.get()) != 1 ||
       H5Sget_simple_extent_dims(space.get(), &count, nullptr) != 1 || count > rows_max)
     return false;
+  // Rows that no block of the file holds would be made up: the extent of a damaged file.
+  if (H5Dget_storage_size(set.get()) / sizeof(Row) < count)
+    return false;
   rows.resize(count);
   const h5_id type = event_type<Row>::make();
   return count == 0 ||
@@ -68,7 +71,9 @@ result<trace_file> read_trace(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path))
     return fail(errc::not_found, "there is no trace file " + path.string());
   // A file whose writer lives or was killed opens in this mode only; one that was closed in both.
-  const h5_id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT),
+  const h5_id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_metadata_read_attempts(access.get(), 20);
+  const h5_id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access.get()),
                    H5Fclose);
   if (!file)
     return fail(errc::malformed, path.string() + " can't be opened as an HDF5 file");

@@ -103,6 +103,16 @@ BOOST_AUTO_TEST_CASE(a_tracer_has_written_all_it_was_sent_before_it_ends) {
   BOOST_TEST(counts.closed);
 }
 
+BOOST_AUTO_TEST_CASE(a_sink_that_cannot_be_opened_does_not_stop_the_rank) {
+  rank_bench rank({.virtual_time = false, .open_trace = [] { return nullptr; }});
+  for (std::uint64_t tag = 1; tag <= 200 && !rank.actors().end(); ++tag) {
+    rank.submit(tag, {1, 2, 3}, 5);
+    rank.loop().run_until([&] { return rank.log().done.count(tag) == 1 || rank.actors().end(); });
+  }
+  BOOST_TEST(rank.log().done.size() == 200u);
+  BOOST_TEST(!rank.actors().end().has_value());
+}
+
 BOOST_AUTO_TEST_CASE(the_client_ends_the_job_with_its_code) {
   rank_bench rank;
   rank.run_until(10);

@@ -159,6 +159,18 @@ BOOST_AUTO_TEST_CASE(a_cancel_at_any_moment_ends_one_request_and_no_other) {
   BOOST_TEST(whole > 5u);
 }
 
+BOOST_AUTO_TEST_CASE(a_request_that_is_cancelled_before_the_job_is_ready_never_runs) {
+  rank_bench rank;
+  rank.submit(1, {1, 2, 3}, 20);
+  rank.submit(2, {4, 5}, 20);
+  rank.cancel(1);
+  rank.run_until_answered(2);
+  BOOST_TEST((rank.log().done.at(1).finish == finish_reason::cancelled));
+  BOOST_TEST(rank.log().done.at(1).output.empty());
+  BOOST_TEST((output_of(rank.log().done.at(2)) == rank.expected({4, 5}, 20)));
+  BOOST_TEST(rank.log().answers == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(cancelling_what_is_over_or_was_never_there_does_nothing) {
   rank_bench rank;
   rank.cancel(1);

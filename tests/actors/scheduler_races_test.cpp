@@ -240,6 +240,23 @@ BOOST_AUTO_TEST_CASE(a_gap_that_the_turn_has_left_behind_is_ignored) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_newer_turn_for_who_has_the_turn_fails_the_request) {
+  for (const bool in_step : {false, true}) {
+    scheduler_bench b;
+    b.take(scheduler_bench::admission(id, {5, 6, 7}));
+    if (in_step)
+      BOOST_REQUIRE(b.start());
+    b.take(scheduler_bench::comeback(id, 2, 3, {42}, {0, 0, 0}));
+    BOOST_REQUIRE(b.fx.failures.size() == 1u);
+    BOOST_TEST((b.fx.failures[0].request == id));
+    BOOST_TEST((b.fx.failures[0].code == errc::mismatch));
+    if (in_step)
+      b.finish({50});
+    b.release(id);
+    BOOST_TEST(b.ledger.free_blocks() == b.ledger.total_blocks());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_handoff_that_contradicts_committed_tokens_fails_its_request_alone) {
   scheduler_bench b;
   const request_id other = make_request_id({0}, 2);

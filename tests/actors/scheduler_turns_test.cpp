@@ -236,6 +236,25 @@ BOOST_AUTO_TEST_CASE(the_first_score_of_a_position_outlives_two_hops) {
   BOOST_TEST(a.commits()[0].score.value == 0.1f);
 }
 
+BOOST_AUTO_TEST_CASE(a_turn_that_comes_back_with_nothing_new_proposes_again) {
+  scheduler_bench b;
+  b.take(scheduler_bench::admission(id, {5, 6, 7}));
+  b.step(42);
+  b.step(43, go(route_action::go_drop, 1, 0.9f));
+  b.take(scheduler_bench::comeback(id, 3, 3, {42}, {4, 4, 0}));
+  BOOST_REQUIRE(b.start());
+  BOOST_TEST(b.work.in.rows[0].start_position == 3u);
+  BOOST_TEST(b.work.in.rows[0].token_count == 1u);
+  BOOST_TEST(b.work.in.rows[0].wants_token);
+  b.finish({44});
+  BOOST_REQUIRE(b.commits().size() == 1u);
+  BOOST_TEST(b.commits()[0].position == 4u);
+  b.release(id);
+  BOOST_REQUIRE(b.fx.released_requests.size() == 1u);
+  const auto& done = b.fx.released_requests[0];
+  BOOST_TEST(done.computed_tokens == done.kv_tokens + done.recomputed_tokens);
+}
+
 BOOST_AUTO_TEST_CASE(the_state_of_a_method_travels_with_the_turn) {
   scheduler_bench a, second({.model = 1});
   auto first = scheduler_bench::admission(id, {5, 6, 7});

@@ -84,12 +84,12 @@ BOOST_AUTO_TEST_CASE(what_is_no_hdf5_file_is_refused_by_name) {
   test_refused(folder.path(), errc::malformed);
 }
 
-BOOST_AUTO_TEST_CASE(a_file_cut_behind_its_superblock_is_refused_by_name) {
+BOOST_AUTO_TEST_CASE(a_truncated_file_is_refused_by_name_wherever_it_is_cut) {
   const trace_folder folder;
   const auto whole = sound_trace(folder);
   const auto path = folder.file("cut.h5");
   BOOST_REQUIRE(whole.size() > 100'000u);
-  for (std::size_t bytes = 48; bytes < whole.size(); bytes += 1 + bytes / 4) {
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes += 1 + bytes / 4) {
     write_bytes(path, whole.substr(0, bytes));
     test_refused(path, errc::malformed);
   }
@@ -97,6 +97,30 @@ BOOST_AUTO_TEST_CASE(a_file_cut_behind_its_superblock_is_refused_by_name) {
   test_refused(path, errc::malformed);
   write_bytes(path, whole);
   BOOST_TEST(read_trace(path).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(damaged_metadata_is_refused_instead_of_read_again_for_ever) {
+  const trace_folder folder;
+  const auto whole = sound_trace(folder);
+  const auto path = folder.file("damaged.h5");
+  // The superblock, the root's header and its attributes: all under a checksum.
+  for (std::size_t at = 20; at < 400; at += 40) {
+    auto bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x40);
+    write_bytes(path, bytes);
+    test_refused(path, errc::malformed);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_extent_beyond_what_the_file_holds_is_refused) {
+  const trace_folder folder;
+  const auto path = folder.file("long.h5");
+  write_changed(folder, path, [](hid_t file) {
+    const h5_id set(H5Dopen2(file, "tokens", H5P_DEFAULT), H5Dclose);
+    const hsize_t rows = hsize_t{1} << 31;
+    BOOST_REQUIRE(H5Dset_extent(set.get(), &rows) >= 0);
+  });
+  test_refused(path, errc::malformed);
 }
 
 BOOST_AUTO_TEST_CASE(an_hdf5_file_of_another_kind_is_refused_by_name) {
