@@ -115,6 +115,7 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
   self->state.options = std::move(options);
   return {
       [self](handoff& x) { route(self, std::move(x)); },
+      [self](const wire_payload& x) { take_payload(self, x); },
       [self](handoff_gap& x) { route(self, std::move(x)); },
       [self](commit_batch& x) { route(self, std::move(x)); },
       [self](request_failed& x) { route(self, std::move(x)); },
@@ -122,7 +123,6 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
       [self](released& x) { route(self, std::move(x)); },
       [self](rank_ready& x) { route(self, std::move(x)); },
       [self](end_job& x) { route(self, std::move(x)); },
-      [self](const wire_payload& x) { take_payload(self, x); },
       [self](const peer_left& x) { hand(self, self->state.local.supervisor, x); },
       [self](local_actors& x) { self->state.local = std::move(x); },
   };

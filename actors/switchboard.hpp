@@ -18,9 +18,10 @@ namespace tokenrouter {
 struct local_actors;
 
 /// Knows which rank anything lives on; hands messages to actors of this rank or to the link of
-/// another.
+/// another. CAF tries handlers in the order listed: the frequent ones come first.
 using switchboard_actor =
     caf::typed_actor<caf::reacts_to<handoff>,        ///< to the scheduler of `to`
+                     caf::reacts_to<wire_payload>,   ///< from a link: decoded and delivered here
                      caf::reacts_to<handoff_gap>,    ///< to the scheduler of `to`
                      caf::reacts_to<commit_batch>,   ///< to the gateway of `home`
                      caf::reacts_to<request_failed>, ///< to the gateway of the request's home
@@ -28,7 +29,6 @@ using switchboard_actor =
                      caf::reacts_to<released>,       ///< to the gateway of the request's home
                      caf::reacts_to<rank_ready>,     ///< to the supervisor of rank 0
                      caf::reacts_to<end_job>,        ///< to the supervisor of `to`
-                     caf::reacts_to<wire_payload>,   ///< from a link: decoded and delivered here
                      caf::reacts_to<peer_left>,     ///< from a link, behind the peer's last message
                      caf::reacts_to<local_actors>>; ///< once, at wire-up
 

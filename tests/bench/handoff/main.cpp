@@ -1,5 +1,6 @@
 // How long a handoff takes from one rank to another of the same host, against UCX alone and against
-// pickled objects over ZeroMQ. Run it from the root of the repository, on an idle machine:
+// pickled objects over ZeroMQ. Ping-pong: both ranks are busy with handoffs; paced: they spin and
+// one handoff comes every 200 us. Run it from the root of the repository, on an idle machine:
 //   mpirun -np 2 build/release/bench_handoff [--without-zmq]
 #include <algorithm>
 #include <cstdio>
@@ -77,10 +78,12 @@ int run(bootstrap& job, bool with_zmq) {
   print("zmq + pickle, paced, polling", zmq->paced_polling);
   print("zmq + pickle, ping-pong, polling", zmq->ping_pong);
   std::printf("%-34s messages_per_s %9.0f\n", "zmq + pickle, flood", zmq->flood.messages_per_s);
-  const auto zmq_p50_us = std::min(zmq->paced_blocking.p50_us, zmq->paced_polling.p50_us);
+  // Ours with both ranks busy, against whatever ZeroMQ does best.
+  const auto zmq_p50_us =
+      std::min({zmq->paced_blocking.p50_us, zmq->paced_polling.p50_us, zmq->ping_pong.p50_us});
   std::printf("handoff p50_us %.2f p99_us %.2f zmq_pickle_p50_us %.2f ratio %.1f\n",
-              actors.paced.p50_us, actors.paced.p99_us, zmq_p50_us,
-              zmq_p50_us / actors.paced.p50_us);
+              actors.ping_pong.p50_us, actors.ping_pong.p99_us, zmq_p50_us,
+              zmq_p50_us / actors.ping_pong.p50_us);
   return EXIT_SUCCESS;
 }
 
