@@ -58,9 +58,14 @@ class config_reader {
   }
 
  private:
+  /// Paths of the file start at its folder, those of the command line where the user is.
   void read_path(const yaml_view& view, fs::path& out) {
-    if (const auto text = view.text())
-      out = (folder_ / *text).lexically_normal();
+    const auto text = view.text();
+    if (!text)
+      return;
+    std::error_code gone;
+    const bool typed = view.mark().line == 0;
+    out = ((typed ? fs::current_path(gone) : folder_) / *text).lexically_normal();
   }
 
   void read_system(const yaml_view& view) {

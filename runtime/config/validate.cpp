@@ -59,6 +59,9 @@ class validator {
     const std::set<std::uint32_t> different(model.ranks.begin(), model.ranks.end());
     if (different.size() != model.ranks.size())
       fault(path + ".ranks", "names a rank twice; keep one");
+    else if (different.size() > 1)
+      fault(path + ".ranks", "names " + std::to_string(different.size()) +
+                                 " ranks, but a model runs on one; keep one");
   }
 
   /// Parameters that the method does not read would be ignored silently.

@@ -104,7 +104,7 @@ models:
     max_batch_rows: 8
     threads: 2
     kv_cache: {tokens: 4096}
-  large: {path: ./b/, scheduler: r2r_llm, ranks: [1, 3]}
+  large: {path: ./b/, scheduler: r2r_llm, ranks: [3]}
 method: {router: r.safetensors, threshold: 0.5, switching_strategy: neural}
 trace: {directory: traces}
 )");
@@ -131,7 +131,7 @@ trace: {directory: traces}
   BOOST_TEST(small.kv_cache_mem_fraction == 0);
   const model_settings& large = config.models[1];
   BOOST_TEST(large.path == folder / "b/");
-  BOOST_TEST(large.ranks == (std::vector<std::uint32_t>{1, 3}), tt::per_element());
+  BOOST_TEST(large.ranks == (std::vector<std::uint32_t>{3}), tt::per_element());
   BOOST_TEST((large.compute == compute_type::float32));
   BOOST_TEST(large.max_batch_rows == 32u);
   BOOST_TEST(large.prefill_chunk_tokens == 512u);

@@ -42,6 +42,8 @@ BOOST_AUTO_TEST_CASE(references_that_do_not_hold_are_refused) {
        {"DIR/c.yaml:3: models.m.path is not a folder: DIR/r.safetensors"}},
       {"models:\n  m: {path: a, ranks: [1, 1]}\n",
        {"DIR/c.yaml:2: models.m.ranks names a rank twice; keep one"}},
+      {"models:\n  m: {path: a, ranks: [1, 0]}\n",
+       {"DIR/c.yaml:2: models.m.ranks names 2 ranks, but a model runs on one; keep one"}},
       {"models:\n  m: {path: a, ranks: []}\n",
        {"DIR/c.yaml:2: models.m.ranks is empty; name a rank or leave it out"}},
       {"models:\n  m: {path: a}\nsystem:\n  heartbeat_ms: 3000\n",
@@ -121,8 +123,7 @@ BOOST_AUTO_TEST_CASE(methods_refuse_what_they_can_not_run) {
 }
 
 BOOST_AUTO_TEST_CASE(ranks_that_the_job_lacks_are_named) {
-  const auto loaded =
-      load("models:\n  quick: {path: a, ranks: [0, 3]}\nsystem: {method: single}\n");
+  const auto loaded = load("models:\n  quick: {path: a, ranks: [3]}\nsystem: {method: single}\n");
   BOOST_REQUIRE(loaded.faults.empty());
   const auto refused = validate_ranks(loaded.config, 2);
   BOOST_REQUIRE(refused.size() == 1u);
