@@ -42,7 +42,7 @@ class generate_report final : public generate_observer {
  public:
   generate_report(const generate_options& options, job_view& view,
                   const std::vector<prompt_entry>& entries)
-      : names_(view.model_names), words_(view.words), summary_(view.model_names),
+      : names_(view.model_names), words_(view.plan.words), summary_(view.model_names),
         started_us_(monotonic_us()), terminal_(options.colours || shows_on_terminal(STDOUT_FILENO)),
         colours_(terminal_), live_(terminal_ && entries.size() == 1 && options.output_file.empty()),
         progress_(entries.size()), live_painter_(*words_, colours_) {
@@ -126,7 +126,7 @@ class generate_report final : public generate_observer {
 };
 
 prompt_tools tools_of(const job_view& view) {
-  const auto words = view.words;
+  const auto words = view.plan.words;
   const auto folder = view.config.models[view.plan.entry.value].path;
   const auto form = std::make_shared<result<chat_template>>(chat_template::load(folder));
   prompt_tools tools;

@@ -45,7 +45,6 @@ struct starting_job {
   std::unique_ptr<ucx_transport> wire; ///< null: one rank
   job_plan plan;
   std::vector<rank_card> cards;
-  std::shared_ptr<const tokenizer> words;
 };
 
 std::vector<model_id> models_of(const job_plan& plan, rank_id rank) {
@@ -69,10 +68,6 @@ result<void> prepare(starting_job& job, const job_options& options) {
   if (!plan)
     return tl::unexpected(plan.error());
   job.plan = std::move(*plan);
-  auto words = tokenizer::load(config.models[job.plan.entry.value].path);
-  if (!words)
-    return tl::unexpected(words.error());
-  job.words = std::make_shared<const tokenizer>(std::move(*words));
   if (job.launch->ranks() == 1)
     return {};
   auto wire = ucx_transport::create(job.launch->rank());
@@ -236,7 +231,7 @@ result<rank_plan> plan_rank(const starting_job& job, const host_view& host) {
   plan.peer_timeout_us = std::uint64_t{config.system.peer_timeout_ms} * 1000;
   plan.model_spin_us = host.threads.may_spin ? model_spin_us : 0;
   plan.takes_clients = plan.self == rank_id{0};
-  plan.make_text = [words = job.words] { return std::make_unique<token_text>(words); };
+  plan.make_text = [words = job.plan.words] { return std::make_unique<token_text>(words); };
   if (!config.trace.directory.empty()) {
     trace_origin origin{plan.self, job.launch->host(), {}};
     for (const auto& model : job.plan.models)
@@ -263,7 +258,7 @@ int run_actors(const starting_job& job, const host_view& host, rank_plan plan,
   loop.set_spin(host.threads.may_spin ? spin_policy::while_in_flight : spin_policy::never);
   rank_actors actors(system, std::move(plan), job.wire.get());
   if (job.launch->rank() == rank_id{0}) {
-    job_view view{job.loaded.config, job.plan, system, actors, job.words, {}};
+    job_view view{job.loaded.config, job.plan, system, actors, {}};
     for (const auto& model : job.plan.models)
       view.model_names.push_back(model.name);
     if (auto ok = start_client(view); !ok) {

@@ -9,7 +9,6 @@
 #include "launch/plan.hpp"
 #include "launch/wire_up.hpp"
 #include "runtime/config/load.hpp"
-#include "runtime/text/tokenizer.hpp"
 
 namespace tokenrouter {
 
@@ -25,7 +24,6 @@ struct job_view {
   const job_plan& plan;
   caf::actor_system& system;
   rank_actors& actors;
-  std::shared_ptr<const tokenizer> words;
   std::vector<std::string> model_names;
 };
 

@@ -8,7 +8,6 @@
 #include "runtime/exec/heads/head.hpp"
 #include "runtime/exec/model_config.hpp"
 #include "runtime/policy/placement.hpp"
-#include "runtime/text/tokenizer.hpp"
 
 namespace tokenrouter {
 
@@ -32,7 +31,7 @@ result<void> read_vocabularies(const job_config& config, job_plan& plan) {
   const model_settings* first = nullptr;
   for (std::size_t i = 0; i < config.models.size(); ++i) {
     const auto& settings = config.models[i];
-    const auto words = tokenizer::load(settings.path);
+    auto words = tokenizer::load(settings.path);
     if (!words)
       return tl::unexpected(words.error());
     if (first == nullptr) {
@@ -47,6 +46,8 @@ result<void> read_vocabularies(const job_config& config, job_plan& plan) {
                       " tokens, or other text for the same ids): they can't exchange tokens; "
                       "choose models with one tokenizer");
     }
+    if (settings.name == config.system.entry_model)
+      plan.words = std::make_shared<const tokenizer>(std::move(*words));
   }
   for (const auto& model : plan.models)
     plan.vocab_tokens = std::min(plan.vocab_tokens, model.vocab_tokens);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +11,7 @@
 #include "runtime/exec/backend.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/policy/kv_budget.hpp"
+#include "runtime/text/tokenizer.hpp"
 
 namespace tokenrouter {
 
@@ -37,13 +38,8 @@ struct job_plan {
   std::uint32_t context_tokens_max = 0; ///< smallest of all models
   std::uint32_t vocab_tokens = 0;       ///< ids below are legal for every model and the tokenizer
   std::uint64_t vocabulary_fingerprint = 0;
+  std::shared_ptr<const tokenizer> words; ///< of the entry model
   std::uint64_t config_hash = 0;
-};
-
-/// Memory a model takes, known without loading it.
-struct model_memory_facts {
-  std::uint64_t weight_bytes = 0;
-  std::uint64_t kv_bytes_per_block = 0;
 };
 
 /// Reads what the models' folders say and places the models over `rank_count` ranks. Errors: a
