@@ -10,11 +10,15 @@ namespace tokenrouter::limits {
 inline constexpr std::uint32_t block_tokens = 16;
 
 inline constexpr std::uint32_t models_max = 16;
+inline constexpr std::uint32_t replicas_max = 64; ///< of one model
 inline constexpr std::uint32_t ranks_max = 4096;
 inline constexpr std::uint32_t batch_rows_max = 1024;
 
 /// Longest context any model may be configured for, in tokens.
 inline constexpr std::uint32_t context_tokens_max = 1u << 20;
+
+/// Largest batch whose step times are measured for thresholds that set themselves.
+inline constexpr std::uint32_t reported_rows_max = 64;
 
 /// Routing heads one model may run beside its hidden states.
 inline constexpr std::uint32_t heads_max = 4;
@@ -27,6 +31,10 @@ inline constexpr std::size_t method_state_bytes_max = 256;
 
 /// Largest frame on the wire, in bytes: a first send of the longest context fits with room.
 inline constexpr std::size_t frame_bytes_max = std::size_t{64} << 20;
+
+/// Frames and bytes of one link that may be on their way without an acknowledgement.
+inline constexpr std::uint32_t link_window_frames = 1024;
+inline constexpr std::size_t link_window_bytes = std::size_t{16} << 20;
 
 /// Ended requests a scheduler remembers, to drop what arrives late for them.
 inline constexpr std::size_t tombstones_max = 1u << 16;

@@ -7,10 +7,11 @@ namespace tokenrouter {
 /// Routing signals a row of a step can return. All are computed from raw logits (before
 /// temperature and truncation) and from the hidden state of the row's last position.
 enum class signal : std::uint32_t {
-  entropy = 1u << 0,     ///< nats and normalised, full vocabulary
-  top_entropy = 1u << 1, ///< softmax renormalised over the 20 largest logits, nats
-  evidence = 1u << 2,    ///< aleatoric and epistemic uncertainty (LogU, 10 largest logits)
-  heads = 1u << 3,       ///< scores of every head loaded with the model
+  entropy = 1u << 0,      ///< nats and normalised, full vocabulary
+  top_entropy = 1u << 1,  ///< softmax renormalised over the 20 largest logits, nats
+  evidence = 1u << 2,     ///< aleatoric and epistemic uncertainty (LogU, 10 largest logits)
+  heads = 1u << 3,        ///< scores of every head loaded with the model
+  distribution = 1u << 4, ///< probabilities of the whole vocabulary, temperature 1
 };
 
 using signal_set = std::uint32_t;

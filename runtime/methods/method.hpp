@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -57,6 +58,15 @@ class method_state {
 struct role_needs {
   signal_set signals = 0;
   std::vector<std::string> heads; ///< kinds, e.g. "r2r"; scores come in this order
+  /// Positions, the proposing one included, whose signals `route` sees in `tail`. The runtime runs
+  /// them again where their signals are no longer known, so the answer never depends on caches.
+  std::uint32_t tail_positions = 1;
+  /// Positions, the proposing one included, that the heads see in head_input::window; run again as
+  /// above.
+  std::uint32_t head_window_positions = 1;
+  /// Tokens are drawn with the sampling stream of the job's first model. Roles that say so draw the
+  /// same token at a position wherever their distributions agree, so a judge accepts most drafts.
+  bool shares_sampling_stream = false;
 };
 
 /// The running model's forward pass that proposes the token at `position`.
@@ -64,31 +74,69 @@ struct route_input {
   std::uint64_t seed = 0;     ///< of the request
   std::uint32_t position = 0; ///< index of the proposed token in prompt + output
   std::uint32_t prompt_tokens = 0;
+  std::uint32_t tentative_tokens = 0; ///< of the tokens before `position`: not committed yet
   token_id proposed = -1;
+  bool would_finish = false;      ///< committing `proposed` ends the request
+  float request_score = no_score; ///< the client's own routing score for this request; NaN: none
   float entropy_nats = 0;
   float entropy_normalised = 0;
   float entropy_top20_nats = 0;
   float aleatoric = 0;
   float epistemic = 0;
   float head_score = 0; ///< of the first head asked for
+  /// Normalised entropies of the last role_needs::tail_positions positions that this model ran,
+  /// oldest first, this one last; fewer at the start of a prompt. Empty unless more than one was
+  /// asked for.
+  std::span<const float> tail_entropies;
 };
 
 enum class route_action : std::uint8_t {
-  stay,    ///< commit the proposed token; this model makes the next one
-  go_drop, ///< drop the proposed token; `target` makes this position
-  go_keep, ///< commit the proposed token; `target` makes the next one
+  stay,           ///< commit the proposed token; this model makes the next one
+  go_drop,        ///< drop the proposed token; `target` makes this position
+  go_keep,        ///< commit the proposed token; `target` makes the next one
+  stay_tentative, ///< keep the proposed token without committing it; this model goes on
+  go_tentative,   ///< the same, but `target` has the next turn and judges what is tentative
 };
 
+/// Committing a token commits every tentative one before it. A token that would finish the request
+/// may not stay tentative at its model: use go_tentative.
 struct route_decision {
   route_action action = route_action::stay;
   model_id target;        ///< with go_*: never the deciding model
   float score = no_score; ///< the value that was compared, for outputs and traces
+  /// With stay and go_keep: committed in place of the proposed token, in order, until one finishes
+  /// the request. The role's own memory.
+  std::span<const token_id> forced = {};
+  /// With go_drop, if above 0: `target` proposes the token x that maximises
+  /// (1 − mix_weight) · P_here(x) + mix_weight · P_target(x). Needs signal::distribution.
+  float mix_weight = 0;
 };
 
-/// What a peer sent back, seen by the role of the model that receives the turn.
+/// Tentative tokens of a peer, after this model ran over them.
 struct receive_input {
-  std::uint32_t position = 0;    ///< committed tokens now, the peer's included
-  std::uint32_t peer_tokens = 0; ///< made by peers since this model last had the turn
+  std::uint32_t position = 0;          ///< of the first tentative token
+  std::span<const token_id> tentative; ///< N ≥ 1 tokens
+  /// What this model says at each of these positions and at the one after: N + 1 tokens.
+  std::span<const token_id> own;
+};
+
+/// Where and how a request starts.
+struct start_input {
+  std::uint64_t seed = 0;
+  std::span<const token_id> prompt;
+  float request_score = no_score; ///< see route_input
+};
+
+struct request_start {
+  model_id model;
+  method_state state;
+};
+
+/// Chooses the first model of each request. Pure; called where the request is admitted.
+class method_entry {
+ public:
+  virtual ~method_entry() = default;
+  virtual request_start start(const start_input& in) const = 0;
 };
 
 class method_role {
@@ -107,12 +155,14 @@ class method_role {
     return peer_kv_tokens < committed_tokens ? peer_kv_tokens : committed_tokens - 1;
   }
 
-  /// How many of the peer's tokens to accept. All of them unless the method verifies.
+  /// How many of a peer's tentative tokens to accept, 0 … N; they are committed, the rest is taken
+  /// back (`rollback`), and own[accepted] is the next proposal that `route` sees. All of them,
+  /// unless the method verifies. Committed tokens are final and not asked about.
   virtual std::uint32_t receive(const receive_input& in, method_state&) const {
-    return in.peer_tokens;
+    return static_cast<std::uint32_t>(in.tentative.size());
   }
 
-  /// The last `tokens` positions were taken back; windows and counters follow.
+  /// The last `tokens` tentative positions were taken back; windows and counters follow.
   virtual void rollback(std::uint32_t /*tokens*/, method_state&) const {}
 };
 

@@ -2,7 +2,8 @@
 
 #include <optional>
 
-#include "runtime/methods/method.hpp"
+#include "runtime/methods/parameters.hpp"
+#include "runtime/methods/topology.hpp"
 
 namespace tokenrouter {
 
@@ -25,5 +26,9 @@ class cascade_stage final : public method_role {
   std::optional<model_id> next_;
   double threshold_;
 };
+
+/// Error: invalid_argument, where the thresholds are not one fewer than the stages.
+role_result make_cascade(model_id self, const method_topology& topology,
+                         const method_parameters& parameters);
 
 } // namespace tokenrouter
