@@ -12,4 +12,8 @@ namespace tokenrouter {
 result<std::unique_ptr<routing_head>> load_citer_head(const head_spec& spec,
                                                       std::uint32_t hidden_size);
 
+/// The same weights, layer by layer in float32: what the folded form is compared with.
+result<std::unique_ptr<routing_head>> load_citer_unfolded_head(const head_spec& spec,
+                                                               std::uint32_t hidden_size);
+
 } // namespace tokenrouter

@@ -45,4 +45,19 @@ result<std::unique_ptr<routing_head>> load_collm_head(const head_spec& spec,
   return std::make_unique<collm_head>(std::move(*defer));
 }
 
+result<std::unique_ptr<routing_head>> load_collm_row_head(const head_spec& spec,
+                                                          std::uint32_t hidden_size) {
+  if (spec.row < 0)
+    return fail(errc::invalid_argument, "a deferral row needs the id of its token");
+  auto file = head_file::open(spec);
+  if (!file)
+    return tl::unexpected(file.error());
+  const bool tied = !file->has("lm_head.weight");
+  auto defer = file->single_row(tied ? "model.embed_tokens.weight" : "lm_head.weight",
+                                static_cast<std::uint32_t>(spec.row), hidden_size);
+  if (!defer)
+    return tl::unexpected(defer.error());
+  return std::make_unique<collm_head>(std::move(*defer));
+}
+
 } // namespace tokenrouter

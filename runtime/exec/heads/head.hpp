@@ -15,14 +15,22 @@ struct head_input {
   std::span<const float> hidden;             ///< [hidden], the LM head's input of the last position
   std::span<const float> proposed_embedding; ///< [hidden], input embedding of the proposed token
   std::span<const float> top_logits;         ///< the largest raw logits, descending
+  /// [window_positions][hidden + top_logits_wanted]: of the last positions of this request, oldest
+  /// first, this one last, each its hidden state and then its largest raw logits, descending. Only
+  /// where window_positions is above 1.
+  std::span<const float> window = {};
 };
 
 class routing_head {
  public:
   virtual ~routing_head() = default;
 
-  /// How many of the largest raw logits `score` wants (0: none).
+  /// How many of the largest raw logits of a position `score` wants (0: none).
   virtual std::uint32_t top_logits_wanted() const = 0;
+
+  /// Positions that `score` reads, the last one included; above 1 it reads them in `window` alone.
+  virtual std::uint32_t window_positions() const { return 1; }
+
   virtual bool wants_proposed_embedding() const = 0;
 
   /// The head's score in [0, 1] for one row; sums in a fixed order, so a row's score does not
@@ -32,14 +40,28 @@ class routing_head {
   virtual std::uint64_t weight_bytes() const = 0;
 };
 
-/// Loads a head of kind `r2r` (HiddenStatesTokenLMHeadLogitsClassifier), `citer` (batch norm is
-/// folded into mlp.0) or `collm` (one row, with or without bias) for a model of `hidden_size`.
+/// Loads a head for a model of `hidden_size`. Kinds:
+///   r2r             HiddenStatesTokenLMHeadLogitsClassifier
+///   r2r_multi       the same over several positions
+///   citer           batch norm and the last two layers folded
+///   citer_unfolded  the same weights layer by layer, a reference
+///   collm           one row, with or without bias
+///   collm_row       a row of the model's own LM head
+///   rstitch         R-Stitch+
 /// Errors: not_found, malformed, mismatch (a tensor is missing or has another shape: both shapes
 /// are named), invalid_argument (unknown kind).
 result<std::unique_ptr<routing_head>> load_head(const head_spec& spec, std::uint32_t hidden_size);
 
-/// The `threshold` in [0, 1] that the JSON beside the weights recommends. Errors: not_found (no
-/// JSON, or no such key), malformed, mismatch.
+/// The `threshold` in [0, 1] that the JSON beside the weights recommends; an empty `kind` is not
+/// compared with the JSON's. Errors: not_found (no JSON, or no such key), malformed, mismatch.
 result<double> head_threshold(const head_spec& spec);
+
+/// Memory that the loaded head takes at most, from the headers of its file. Errors: not_found,
+/// malformed.
+result<std::uint64_t> head_memory_bytes(const head_spec& spec);
+
+/// Whether the JSON beside the weights is one of such a head. Errors: not_found, malformed,
+/// mismatch.
+result<void> check_head_description(const head_spec& spec);
 
 } // namespace tokenrouter

@@ -54,9 +54,10 @@ result<head_description> read_head_description(const head_spec& spec) {
     return fail(errc::malformed, path.string() + ": is not a JSON object");
 
   const auto kind = root.find("kind");
-  if (kind != root.end() && *kind != spec.kind)
+  const std::string wanted = spec.kind == "citer_unfolded" ? "citer" : spec.kind;
+  if (kind != root.end() && !wanted.empty() && *kind != wanted)
     return fail(errc::mismatch, path.string() + ": describes a head of kind " + kind->dump() +
-                                    ", but the method asks for \"" + spec.kind + "\"");
+                                    ", but the method asks for \"" + wanted + "\"");
   auto refused = refused_option(root);
   for (const char* place : option_places)
     if (!refused && root.contains(place))
@@ -112,15 +113,20 @@ result<std::uint32_t> head_file::extent(const std::string& name, std::size_t ind
   return static_cast<std::uint32_t>(length);
 }
 
+result<void> head_file::check_dtype(const std::string& name, const tensor_view& tensor) const {
+  if (tensor.dtype != "F32" && tensor.dtype != "BF16" && tensor.dtype != "F16")
+    return fail(errc::mismatch, path_.string() + ": tensor '" + name + "' has dtype " +
+                                    tensor.dtype + ", wanted F32, BF16 or F16");
+  return {};
+}
+
 result<std::vector<float>> head_file::floats(const std::string& name,
                                              const std::vector<std::int64_t>& shape) const {
   auto tensor = files_.require(name, shape);
   if (!tensor)
     return tl::unexpected(tensor.error());
-  const std::string& dtype = (*tensor)->dtype;
-  if (dtype != "F32" && dtype != "BF16" && dtype != "F16")
-    return fail(errc::mismatch, path_.string() + ": tensor '" + name + "' has dtype " + dtype +
-                                    ", wanted F32, BF16 or F16");
+  if (auto known = check_dtype(name, **tensor); !known)
+    return tl::unexpected(known.error());
   return to_float(**tensor);
 }
 
@@ -145,6 +151,26 @@ result<dense_layer> head_file::dense(const std::string& name, std::uint32_t in, 
     for (std::size_t i = 0; i < in; ++i)
       layer.weight[i * out + o] = (*weight)[o * in + i];
   return layer;
+}
+
+result<dense_layer> head_file::single_row(const std::string& name, std::uint32_t row,
+                                          std::uint32_t in) const {
+  const auto rows = extent(name, 0, 2);
+  if (!rows)
+    return tl::unexpected(rows.error());
+  if (row >= *rows)
+    return fail(errc::mismatch, path_.string() + ": tensor '" + name + "' has " +
+                                    std::to_string(*rows) + " rows, wanted row " +
+                                    std::to_string(row));
+  const auto tensor = files_.require(name, {{std::int64_t{*rows}, std::int64_t{in}}});
+  if (!tensor)
+    return tl::unexpected(tensor.error());
+  if (auto known = check_dtype(name, **tensor); !known)
+    return tl::unexpected(known.error());
+  const std::size_t row_bytes = (*tensor)->bytes.size() / *rows;
+  const tensor_view view{
+      (*tensor)->dtype, {std::int64_t{in}}, (*tensor)->bytes.subspan(row * row_bytes, row_bytes)};
+  return dense_layer{in, 1, to_float(view), {0.0f}};
 }
 
 result<norm_layer> head_file::norm(const std::string& name, std::uint32_t count) const {

@@ -39,8 +39,8 @@ struct head_description {
   std::optional<double> threshold; ///< in [0, 1]
 };
 
-/// Reads that JSON. Errors: not_found, malformed, mismatch (another kind of head; an option this
-/// program has no code for, by name).
+/// Reads that JSON. Errors: not_found, malformed, mismatch (another kind of head than `spec.kind`,
+/// unless that is empty; an option this program has no code for, by name).
 result<head_description> read_head_description(const head_spec& spec);
 
 /// The tensors of a head. Every reader's errors are of kind mismatch and name file, tensor, the
@@ -61,12 +61,17 @@ class head_file {
   result<dense_layer> dense(const std::string& name, std::uint32_t in, std::uint32_t out,
                             bool bias_optional = false) const;
 
+  /// Row `row` of the matrix `name` as a layer with one output and no bias.
+  result<dense_layer> single_row(const std::string& name, std::uint32_t row,
+                                 std::uint32_t in) const;
+
   /// `name`.weight and `name`.bias, both [count].
   result<norm_layer> norm(const std::string& name, std::uint32_t count) const;
 
  private:
   head_file(weight_files files, std::filesystem::path path);
 
+  result<void> check_dtype(const std::string& name, const tensor_view& tensor) const;
   result<std::vector<float>> floats(const std::string& name,
                                     const std::vector<std::int64_t>& shape) const;
 

@@ -1,164 +1,105 @@
 #include "runtime/exec/heads/r2r_head.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
-#include "runtime/exec/heads/head_file.hpp"
-#include "runtime/exec/heads/kernels.hpp"
+#include "runtime/exec/heads/r2r_network.hpp"
 
 namespace tokenrouter {
 
 namespace {
 
-struct r2r_block {
-  norm_layer norm;
-  dense_layer up;
-  dense_layer down;
-};
-
-struct r2r_weights {
-  float norm_eps = 0;
-  dense_layer logits;   ///< K → hidden
-  dense_layer combined; ///< 3 hidden → C
-  dense_layer input;    ///< C → width
-  std::vector<r2r_block> blocks;
-  norm_layer output_norm;
-  dense_layer output; ///< width → 1
-};
-
 class r2r_head final : public routing_head {
  public:
-  explicit r2r_head(r2r_weights weights) : w_(std::move(weights)) {
-    joined_.resize(w_.combined.in);
-    projected_.resize(w_.combined.out);
-    x_.resize(w_.input.out);
-    normed_.resize(w_.input.out);
-    std::size_t widest = 0;
-    for (const r2r_block& block : w_.blocks)
-      widest = std::max<std::size_t>(widest, block.up.out);
-    wide_.resize(widest);
-  }
+  explicit r2r_head(r2r_network network) : network_(std::move(network)) {}
 
-  std::uint32_t top_logits_wanted() const override { return w_.logits.in; }
+  std::uint32_t top_logits_wanted() const override { return network_.logits_wanted(); }
   bool wants_proposed_embedding() const override { return true; }
 
   float score(const head_input& in) override {
-    const std::size_t hidden = w_.logits.out;
-    check(in.hidden.size() == hidden && in.proposed_embedding.size() == hidden,
+    check(in.hidden.size() == network_.hidden_input().size() &&
+              in.proposed_embedding.size() == network_.embedding_input().size(),
           "an r2r head gets hidden state and embedding of its model");
-    check(in.top_logits.size() == w_.logits.in, "an r2r head gets the logits it asked for");
-    std::ranges::copy(in.hidden, joined_.begin());
-    std::ranges::copy(in.proposed_embedding, joined_.data() + hidden);
-    w_.logits.apply(in.top_logits.data(), joined_.data() + 2 * hidden);
-    w_.combined.apply(joined_.data(), projected_.data());
-    w_.input.apply(projected_.data(), x_.data());
-    for (const r2r_block& block : w_.blocks) {
-      block.norm.apply(x_.data(), w_.norm_eps, normed_.data());
-      block.up.apply(normed_.data(), wide_.data());
-      head_kernels::gelu(wide_.data(), block.up.out);
-      block.down.apply(wide_.data(), normed_.data());
-      head_kernels::add(x_.data(), normed_.data(), x_.size());
-    }
-    w_.output_norm.apply(x_.data(), w_.norm_eps, normed_.data());
-    float logit = 0;
-    w_.output.apply(normed_.data(), &logit);
-    return head_kernels::sigmoid(logit);
+    check(in.top_logits.size() == network_.logits_wanted(),
+          "an r2r head gets the logits it asked for");
+    std::ranges::copy(in.hidden, network_.hidden_input().begin());
+    std::ranges::copy(in.proposed_embedding, network_.embedding_input().begin());
+    return network_.score(in.top_logits.data());
   }
 
-  std::uint64_t weight_bytes() const override {
-    std::uint64_t bytes = w_.logits.bytes() + w_.combined.bytes() + w_.input.bytes() +
-                          w_.output_norm.bytes() + w_.output.bytes();
-    for (const r2r_block& block : w_.blocks)
-      bytes += block.norm.bytes() + block.up.bytes() + block.down.bytes();
-    return bytes;
-  }
+  std::uint64_t weight_bytes() const override { return network_.bytes(); }
 
  private:
-  r2r_weights w_;
-  std::vector<float> joined_, projected_, x_, normed_, wide_;
+  r2r_network network_;
 };
 
-std::string block_prefix(std::size_t index) {
-  return "backbone.blocks." + std::to_string(index);
-}
-
-/// Moves a result's value to `out`; remembers the first error.
-class reader {
+class r2r_multi_head final : public routing_head {
  public:
-  template <class T>
-  bool take(result<T> from, T& out) {
-    if (!from) {
-      error_ = std::move(from.error());
-      return false;
-    }
-    out = std::move(*from);
-    return true;
+  r2r_multi_head(r2r_network network, std::uint32_t window_positions)
+      : network_(std::move(network)), window_positions_(window_positions),
+        logits_(network_.logits_wanted()) {}
+
+  std::uint32_t top_logits_wanted() const override {
+    return network_.logits_wanted() / window_positions_;
   }
-  error take_error() { return std::move(error_); }
+  std::uint32_t window_positions() const override { return window_positions_; }
+  bool wants_proposed_embedding() const override { return true; }
+
+  float score(const head_input& in) override {
+    const std::size_t hidden = network_.embedding_input().size();
+    const std::size_t logits = top_logits_wanted();
+    check(in.window.size() == window_positions_ * (hidden + logits),
+          "an r2r_multi head gets the window it asked for");
+    check(in.proposed_embedding.size() == hidden, "an r2r_multi head gets its model's embedding");
+    for (std::size_t w = 0; w < window_positions_; ++w) {
+      const auto position = in.window.subspan(w * (hidden + logits), hidden + logits);
+      std::ranges::copy(position.first(hidden), network_.hidden_input().data() + w * hidden);
+      std::ranges::copy(position.subspan(hidden), logits_.data() + w * logits);
+    }
+    std::ranges::copy(in.proposed_embedding, network_.embedding_input().begin());
+    return network_.score(logits_.data());
+  }
+
+  std::uint64_t weight_bytes() const override { return network_.bytes(); }
 
  private:
-  error error_;
+  r2r_network network_;
+  std::uint32_t window_positions_;
+  std::vector<float> logits_; ///< of all positions
 };
-
-bool read_block(const head_file& file, std::size_t index, std::uint32_t width, reader& r,
-                r2r_block& block) {
-  const std::string prefix = block_prefix(index);
-  std::uint32_t wide = 0;
-  return r.take(file.norm(prefix + ".layer_norm", width), block.norm) &&
-         r.take(file.extent(prefix + ".mlp.0.weight", 0, 2), wide) &&
-         r.take(file.dense(prefix + ".mlp.0", width, wide), block.up) &&
-         r.take(file.dense(prefix + ".mlp.3", wide, width), block.down);
-}
-
-bool read_weights(const head_file& file, std::uint32_t hidden, reader& r, r2r_weights& w) {
-  std::uint32_t logits = 0, joined = 0, width = 0;
-  if (!r.take(file.extent("logits_projection.weight", 1, 2), logits) ||
-      !r.take(file.extent("combined_projection.weight", 0, 2), joined) ||
-      !r.take(file.extent("backbone.input_projection.weight", 0, 2), width) ||
-      !r.take(file.dense("logits_projection", logits, hidden), w.logits) ||
-      !r.take(file.dense("combined_projection", 3 * hidden, joined), w.combined) ||
-      !r.take(file.dense("backbone.input_projection", joined, width), w.input))
-    return false;
-  for (std::size_t i = 0; file.has(block_prefix(i) + ".layer_norm.weight"); ++i)
-    if (!read_block(file, i, width, r, w.blocks.emplace_back()))
-      return false;
-  return r.take(file.norm("backbone.output_layer.0", width), w.output_norm) &&
-         r.take(file.dense("backbone.output_layer.1", width, 1), w.output);
-}
 
 } // namespace
 
 result<std::unique_ptr<routing_head>> load_r2r_head(const head_spec& spec,
                                                     std::uint32_t hidden_size) {
-  auto description = read_head_description(spec);
-  if (!description)
-    return tl::unexpected(description.error());
-  auto file = head_file::open(spec);
-  if (!file)
-    return tl::unexpected(file.error());
-  r2r_weights weights;
-  weights.norm_eps = description->norm_eps;
-  reader r;
-  if (!read_weights(*file, hidden_size, r, weights))
-    return tl::unexpected(r.take_error());
-  if (weights.blocks.empty())
-    return fail(errc::mismatch, spec.weights.string() + ": tensor '" + block_prefix(0) +
-                                    ".layer_norm.weight' is missing");
-  for (std::size_t i = 0; i < weights.blocks.size(); ++i)
-    if (file->has(block_prefix(i) + ".dim_change.weight"))
-      return fail(errc::mismatch, spec.weights.string() + ": tensor '" + block_prefix(i) +
-                                      ".dim_change.weight': blocks that change width are not "
-                                      "supported");
-  if (weights.logits.in > limits::top_logits_max)
+  auto network = r2r_network::load(spec, hidden_size, hidden_size);
+  if (!network)
+    return tl::unexpected(network.error());
+  return std::make_unique<r2r_head>(std::move(*network));
+}
+
+result<std::unique_ptr<routing_head>> load_r2r_multi_head(const head_spec& spec,
+                                                          std::uint32_t hidden_size) {
+  const std::uint32_t window = spec.window_positions;
+  if (window == 1)
+    return load_r2r_head(spec, hidden_size);
+  if (window < 1 || window > limits::top_logits_max)
+    return fail(errc::invalid_argument, "a window of " + std::to_string(window) +
+                                            " positions; it must be 1 to " +
+                                            std::to_string(limits::top_logits_max));
+  auto network = r2r_network::load(spec, window * hidden_size, hidden_size);
+  if (!network)
+    return tl::unexpected(network.error());
+  if (network->logits_wanted() % window != 0)
     return fail(errc::mismatch, spec.weights.string() +
-                                    ": tensor 'logits_projection.weight' wants " +
-                                    std::to_string(weights.logits.in) + " logits, at most " +
-                                    std::to_string(limits::top_logits_max) + " are supported");
-  return std::make_unique<r2r_head>(std::move(weights));
+                                    ": tensor 'logits_projection.weight' takes " +
+                                    std::to_string(network->logits_wanted()) +
+                                    " logits, which do not divide over a window of " +
+                                    std::to_string(window) + " positions");
+  return std::make_unique<r2r_multi_head>(std::move(*network), window);
 }
 
 } // namespace tokenrouter

@@ -6,13 +6,16 @@
 
 namespace tokenrouter {
 
-/// R2R's HiddenStatesTokenLMHeadLogitsClassifier (arXiv 2505.21600): of hidden state h, embedding e
-/// of the proposed token and the K largest raw logits t,
-///   x = input_projection(combined_projection([h ; e ; logits_projection(t)])),
-///   per block x += mlp.3(gelu(mlp.0(layer_norm(x)))), score = sigmoid(linear(layer_norm(x))).
-/// K, the widths and the number of blocks are those of the tensors. The score is the probability
-/// that the proposed token diverges.
+/// R2R's HiddenStatesTokenLMHeadLogitsClassifier (arXiv 2505.21600): r2r_network of the hidden
+/// state, the embedding of the proposed token and the K largest raw logits. The score is the
+/// probability that the proposed token diverges.
 result<std::unique_ptr<routing_head>> load_r2r_head(const head_spec& spec,
                                                     std::uint32_t hidden_size);
+
+/// The same over the last W = spec.window_positions positions: h is their hidden states and t their
+/// K / W largest raw logits each, oldest first; e is of the proposed token alone. The logits are
+/// projected to W · hidden. Error: invalid_argument (a window of 0), as well.
+result<std::unique_ptr<routing_head>> load_r2r_multi_head(const head_spec& spec,
+                                                          std::uint32_t hidden_size);
 
 } // namespace tokenrouter

@@ -3,64 +3,17 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
-#include <nlohmann/json.hpp>
-
-#include "runtime/exec/heads/head.hpp"
+#include "tests/exec/heads/head_folder.hpp"
 
 using namespace tokenrouter;
 namespace fs = std::filesystem;
 namespace tt = boost::test_tools;
 
 namespace {
-
-struct tensor {
-  std::vector<std::int64_t> shape;
-  std::vector<float> values;
-};
-using tensors = std::map<std::string, tensor>;
-
-tensor filled(std::vector<std::int64_t> shape, float value = 0.01f) {
-  std::size_t count = 1;
-  for (const std::int64_t extent : shape)
-    count *= static_cast<std::size_t>(extent);
-  return {std::move(shape), std::vector<float>(count, value)};
-}
-
-/// A folder that is gone after the test.
-struct folder {
-  fs::path path = fs::temp_directory_path() / ("tr_heads_" + std::to_string(::getpid()));
-  folder() { fs::create_directories(path); }
-  ~folder() { fs::remove_all(path); }
-  folder(const folder&) = delete;
-  folder& operator=(const folder&) = delete;
-
-  head_spec write(const std::string& kind, const tensors& all,
-                  const std::string& description) const {
-    nlohmann::json header;
-    std::string body;
-    for (const auto& [name, t] : all) {
-      const std::size_t bytes = t.values.size() * sizeof(float);
-      header[name] = {{"dtype", "F32"},
-                      {"shape", t.shape},
-                      {"data_offsets", {body.size(), body.size() + bytes}}};
-      body.append(reinterpret_cast<const char*>(t.values.data()), bytes);
-    }
-    const std::string text = header.dump();
-    const std::uint64_t length = text.size();
-    std::ofstream(path / "head.safetensors", std::ios::binary)
-        << std::string(reinterpret_cast<const char*>(&length), sizeof length) << text << body;
-    std::ofstream(path / "head.json") << description;
-    return {kind, path / "head.safetensors"};
-  }
-};
 
 tensors small_r2r() {
   return {{"logits_projection.weight", filled({4, 3})},
@@ -96,7 +49,7 @@ std::string message_of(const result<std::unique_ptr<routing_head>>& loaded) {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(head_files, folder)
+BOOST_FIXTURE_TEST_SUITE(head_files, head_folder)
 
 BOOST_AUTO_TEST_CASE(sizes_come_from_the_tensors) {
   const auto r2r = load_head(write("r2r", small_r2r(), "{}"), 4);
@@ -210,7 +163,8 @@ BOOST_AUTO_TEST_CASE(missing_files_and_unknown_kinds_are_refused) {
   fs::remove(spec.weights);
   BOOST_TEST((load_head(spec, 4).error().code == errc::not_found));
   BOOST_TEST(message_of(load_head({"glimpse", spec.weights}, 4)) ==
-             "invalid argument: head kind 'glimpse' is unknown; known are r2r, citer and collm");
+             "invalid argument: head kind 'glimpse' is unknown; known are r2r, r2r_multi, citer, "
+             "citer_unfolded, collm, collm_row, rstitch");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

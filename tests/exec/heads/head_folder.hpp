@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/exec/heads/head.hpp"
+
+namespace tokenrouter {
+
+struct tensor {
+  std::vector<std::int64_t> shape;
+  std::vector<float> values;
+};
+using tensors = std::map<std::string, tensor>;
+
+inline tensor filled(std::vector<std::int64_t> shape, float value = 0.01f) {
+  std::size_t count = 1;
+  for (const std::int64_t extent : shape)
+    count *= static_cast<std::size_t>(extent);
+  return {std::move(shape), std::vector<float>(count, value)};
+}
+
+/// A folder that is gone after the test.
+struct head_folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("tr_heads_" + std::to_string(::getpid()));
+  head_folder() { std::filesystem::create_directories(path); }
+  ~head_folder() { std::filesystem::remove_all(path); }
+  head_folder(const head_folder&) = delete;
+  head_folder& operator=(const head_folder&) = delete;
+
+  head_spec write(const std::string& kind, const tensors& all,
+                  const std::string& description) const {
+    nlohmann::json header;
+    std::string body;
+    for (const auto& [name, t] : all) {
+      const std::size_t bytes = t.values.size() * sizeof(float);
+      header[name] = {{"dtype", "F32"},
+                      {"shape", t.shape},
+                      {"data_offsets", {body.size(), body.size() + bytes}}};
+      body.append(reinterpret_cast<const char*>(t.values.data()), bytes);
+    }
+    const std::string text = header.dump();
+    const std::uint64_t length = text.size();
+    std::ofstream(path / "head.safetensors", std::ios::binary)
+        << std::string(reinterpret_cast<const char*>(&length), sizeof length) << text << body;
+    std::ofstream(path / "head.json") << description;
+    return {kind, path / "head.safetensors"};
+  }
+};
+
+inline std::vector<float> random_values(std::size_t count, unsigned seed, float low = -1,
+                                        float high = 1) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> uniform(low, high);
+  std::vector<float> out(count);
+  for (float& x : out)
+    x = uniform(engine);
+  return out;
+}
+
+inline tensor random_tensor(std::vector<std::int64_t> shape, unsigned seed, float low = -1,
+                            float high = 1) {
+  tensor out = filled(std::move(shape));
+  out.values = random_values(out.values.size(), seed, low, high);
+  return out;
+}
+
+} // namespace tokenrouter
