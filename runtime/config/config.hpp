@@ -8,6 +8,7 @@
 
 #include "runtime/core/ids.hpp"
 #include "runtime/exec/backend.hpp"
+#include "runtime/methods/parameters.hpp"
 
 /// The job's configuration as read from YAML, defaults filled in. Plain values; see
 /// configs/README.md for every key.
@@ -23,8 +24,11 @@ struct model_settings {
   std::string name;
   std::filesystem::path path;       ///< absolute, or relative to the config file's folder made so
   std::string role;                 ///< key `scheduler`, e.g. r2r_slm
-  std::vector<std::uint32_t> ranks; ///< empty = spread by the runtime
-  compute_type compute = compute_type::bfloat16; ///< key `compute_dtype`
+  std::vector<std::uint32_t> ranks; ///< of each replica, or one for all; empty = spread
+  std::uint32_t replicas_count = 1;
+  std::vector<std::uint32_t> delayed_batching_threshold; ///< entry n − 1: for n live requests
+  bool auto_batching = false;                            ///< thresholds are set while it runs
+  compute_type compute = compute_type::bfloat16;         ///< key `compute_dtype`
   std::string device = "cpu";
   double param_num_billion = 0; ///< 0 = not said; informative
   std::uint32_t max_batch_rows = 64;
@@ -32,15 +36,15 @@ struct model_settings {
   std::uint32_t threads = 0;                ///< CPU threads; 0 = as many as the placement leaves it
   std::uint64_t kv_cache_tokens = 0;        ///< key `kv_cache.tokens`; 0 = sized by mem_fraction
   double kv_cache_mem_fraction = 0;         ///< key `kv_cache.mem_fraction`; 0 = default
+  bool prefix_cache = true;                 ///< whole blocks of ended requests serve new ones
   source_mark mark;                         ///< of the model's entry
 };
 
 struct method_settings {
-  std::string name;             ///< key `system.method`
-  std::filesystem::path router; ///< head weights (safetensors); empty = none
-  std::string switching_strategy = "neural";
-  std::optional<double> threshold; ///< none = the head's own (its JSON), where it has one
-  std::vector<double> thresholds;  ///< cascade: one for each model but the last
+  std::string name;              ///< key `system.method`
+  std::filesystem::path router;  ///< head weights (safetensors); empty = none
+  std::filesystem::path library; ///< custom: shared library with roles; empty = none
+  method_parameters parameters;  ///< threshold: none = the head's own (its JSON), where it has one
   source_mark mark;
 };
 
@@ -53,6 +57,7 @@ struct system_settings {
   std::string on_peer_loss = "fail"; ///< fail: the job ends when a rank is lost
   std::uint32_t heartbeat_ms = 200;
   std::uint32_t peer_timeout_ms = 5000;
+  std::uint32_t delayed_batching_timeout_ms = 1000; ///< a delayed step starts after that; 0: never
   std::string log_level = "warn";
   source_mark mark;
 };

@@ -29,6 +29,45 @@ class hasher {
   std::uint64_t hash_ = 0xCBF29CE484222325u;
 };
 
+void add_optional(const std::optional<double>& number, hasher& hash) {
+  hash.add(std::uint64_t{number ? 1u : 0u});
+  hash.add(number.value_or(0));
+}
+
+void add_list(const std::vector<double>& numbers, hasher& hash) {
+  hash.add(std::uint64_t{numbers.size()});
+  for (const double number : numbers)
+    hash.add(number);
+}
+
+/// Of the parameters that a config sets; the rest follows from the models.
+void add_parameters(const method_parameters& p, hasher& hash) {
+  for (const std::string& word :
+       {p.switching_strategy, p.head_form, p.schedule, p.combine, p.defer_token, p.entropy_unit,
+        p.on_return, p.answer_by, p.thinking, p.random_mode, p.score_source, p.head_kind})
+    hash.add(word);
+  for (const auto& number :
+       {p.threshold, p.aleatoric_threshold, p.epistemic_threshold, p.entropy_threshold})
+    add_optional(number, hash);
+  add_list(p.thresholds, hash);
+  add_list(p.weights, hash);
+  for (const double number :
+       {p.momentum_decay_fraction, p.quick_to_reference_threshold, p.reference_to_quick_threshold,
+        p.reference_share, p.schedule_start_threshold, p.small_to_large_share,
+        p.large_to_small_share})
+    hash.add(number);
+  for (const std::uint32_t number :
+       {p.window_tokens, p.warmup_tokens, p.step_tokens_max, p.thinking_tokens_max,
+        p.first_small_steps_count, p.score_tail_tokens, p.draft_tokens,
+        std::uint32_t{p.has_router}})
+    hash.add(std::uint64_t{number});
+  hash.add(std::uint64_t{p.options.size()});
+  for (const auto& [name, value] : p.options) {
+    hash.add(name);
+    hash.add(value);
+  }
+}
+
 } // namespace
 
 std::uint64_t config_hash(const job_config& config) {
@@ -37,6 +76,7 @@ std::uint64_t config_hash(const job_config& config) {
   hash.add(config.system.on_peer_loss);
   hash.add(std::uint64_t{config.system.heartbeat_ms});
   hash.add(std::uint64_t{config.system.peer_timeout_ms});
+  hash.add(std::uint64_t{config.system.delayed_batching_timeout_ms});
   hash.add(config.system.log_level);
   hash.add(std::uint64_t{config.models.size()});
   for (const model_settings& model : config.models) {
@@ -45,6 +85,12 @@ std::uint64_t config_hash(const job_config& config) {
     hash.add(std::uint64_t{model.ranks.size()});
     for (const std::uint32_t rank : model.ranks)
       hash.add(std::uint64_t{rank});
+    hash.add(std::uint64_t{model.replicas_count});
+    hash.add(std::uint64_t{model.delayed_batching_threshold.size()});
+    for (const std::uint32_t threshold : model.delayed_batching_threshold)
+      hash.add(std::uint64_t{threshold});
+    hash.add(std::uint64_t{model.auto_batching});
+    hash.add(std::uint64_t{model.prefix_cache});
     hash.add(static_cast<std::uint64_t>(model.compute));
     hash.add(model.device);
     hash.add(model.param_num_billion);
@@ -56,12 +102,8 @@ std::uint64_t config_hash(const job_config& config) {
   }
   hash.add(config.method.name);
   hash.add(std::uint64_t{config.method.router.empty() ? 0u : 1u});
-  hash.add(config.method.switching_strategy);
-  hash.add(std::uint64_t{config.method.threshold ? 1u : 0u});
-  hash.add(config.method.threshold.value_or(0));
-  hash.add(std::uint64_t{config.method.thresholds.size()});
-  for (const double threshold : config.method.thresholds)
-    hash.add(threshold);
+  hash.add(std::uint64_t{config.method.library.empty() ? 0u : 1u});
+  add_parameters(config.method.parameters, hash);
   hash.add(std::uint64_t{config.trace.directory.empty() ? 0u : 1u});
   return hash.value();
 }

@@ -9,7 +9,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include "runtime/config/config_keys.hpp"
+#include "runtime/config/method_keys.hpp"
 #include "runtime/config/overrides.hpp"
+#include "runtime/config/read_method.hpp"
 #include "runtime/config/validate.hpp"
 #include "runtime/config/yaml_view.hpp"
 #include "runtime/core/limits.hpp"
@@ -23,12 +25,10 @@ namespace fs = std::filesystem;
 constexpr double no_bound = std::numeric_limits<double>::infinity();
 constexpr std::size_t model_name_bytes_max = 64;
 
-constexpr std::array<std::string_view, 3> method_names = {"single", "r2r", "cascade"};
-constexpr std::array<std::string_view, 4> role_names = {"plain", "r2r_slm", "r2r_llm", "cascade"};
-constexpr std::array<std::string_view, 2> strategy_names = {"neural", "entropy"};
 constexpr std::array<std::string_view, 1> peer_loss_names = {"fail"};
 constexpr std::array<std::string_view, 6> level_names = {"trace", "debug", "info",
                                                          "warn",  "error", "off"};
+constexpr std::array<std::string_view, 2> switch_words = {"true", "false"};
 constexpr std::array<std::string_view, 2> compute_names = {"bfloat16", "float32"};
 
 template <class T, class U>
@@ -73,10 +73,12 @@ class config_reader {
     system.mark = view.mark();
     view.check_names("system");
     take(view.child("entry_model").text(), system.entry_model);
-    take(view.child("method").one_of(method_names), config_.method.name);
+    take(view.child("method").one_of(method_names()), config_.method.name);
     take(view.child("on_peer_loss").one_of(peer_loss_names), system.on_peer_loss);
     take(view.child("heartbeat_ms").whole(10, 60000), system.heartbeat_ms);
     take(view.child("peer_timeout_ms").whole(50, 600000), system.peer_timeout_ms);
+    take(view.child("delayed_batching_timeout_ms").whole(0, 600000),
+         system.delayed_batching_timeout_ms);
     take(view.child("log_level").one_of(level_names), system.log_level);
   }
 
@@ -85,10 +87,8 @@ class config_reader {
     method.mark = view.mark();
     view.check_names("method");
     read_path(view.child("router"), method.router);
-    if (const yaml_view strategy = view.child("switching_strategy"); strategy.given())
-      method.switching_strategy = strategy.one_of(strategy_names).value_or("");
-    method.threshold = view.child("threshold").real(0, no_bound);
-    take(view.child("thresholds").real_list(0, no_bound), method.thresholds);
+    read_path(view.child("library"), method.library);
+    read_method_parameters(view, method);
   }
 
   /// The keys that may stand at top level and in a model.
@@ -99,6 +99,8 @@ class config_reader {
          out.prefill_chunk_tokens);
     take(view.child("max_batch_rows").whole(1, limits::batch_rows_max), out.max_batch_rows);
     take(view.child("threads").whole(0, 1024), out.threads);
+    if (const auto word = view.child("prefix_cache").one_of(switch_words))
+      out.prefix_cache = *word == "true";
 
     const yaml_view cache = view.child("kv_cache");
     if (!cache.present())
@@ -144,17 +146,58 @@ class config_reader {
     if (!view.child("path").given())
       view.fault("has no path; give the folder with its config.json and weights");
     read_path(view.child("path"), model.path);
-    take(view.child("scheduler").one_of(role_names), model.role);
-    const auto ranks = view.child("ranks").whole_list(0, limits::ranks_max - 1);
-    take(ranks, model.ranks);
-    if (ranks && ranks->empty())
-      view.child("ranks").fault("is empty; name a rank or leave it out");
+    const bool any_role = config_.method.name == "custom";
+    const yaml_view role = view.child("scheduler");
+    take(any_role ? role.text() : role.one_of(role_names()), model.role);
+    read_replicas(view, model);
+    read_thresholds(view.child("delayed_batching_threshold"), model);
     take(view.child("param_num_billion").real(0, no_bound), model.param_num_billion);
     if (const auto device = view.child("device").text(); device && *device != "cpu")
       view.child("device").fault("must be cpu, not '" + *device +
                                  "': this build has no GPU support");
     read_shared(view, model);
     config_.models.push_back(std::move(model));
+  }
+
+  /// `ranks` is a list with a rank for each replica, or one for all of them; each may be a list of
+  /// its own with the ranks of one replica.
+  void read_replicas(const yaml_view& view, model_settings& model) {
+    const yaml_view ranks = view.child("ranks");
+    const auto listed = ranks.items();
+    if (!listed.empty() && listed.front().is_list()) {
+      for (const yaml_view& item : listed) {
+        const auto one = item.whole_list(0, limits::ranks_max - 1);
+        if (one && one->size() != 1)
+          item.fault("must name one rank: a replica runs on one");
+        else if (one)
+          model.ranks.push_back(one->front());
+      }
+    } else {
+      take(ranks.whole_list(0, limits::ranks_max - 1), model.ranks);
+      if (ranks.given() && ranks.is_list() && listed.empty())
+        ranks.fault("is empty; name a rank or leave it out");
+    }
+    model.replicas_count =
+        std::max<std::uint32_t>(1, static_cast<std::uint32_t>(model.ranks.size()));
+    take(view.child("replicas").whole(1, limits::replicas_max), model.replicas_count);
+    if (model.ranks.size() > 1 && model.ranks.size() != model.replicas_count)
+      ranks.fault("names " + std::to_string(model.ranks.size()) + " ranks for " +
+                  std::to_string(model.replicas_count) +
+                  " replicas; name one for each, one for all, or leave it out");
+  }
+
+  void read_thresholds(const yaml_view& view, model_settings& model) {
+    if (!view.given())
+      return;
+    if (view.is_list()) {
+      take(view.whole_list(1, limits::batch_rows_max), model.delayed_batching_threshold);
+      if (view.items().empty())
+        view.fault("is empty; give a threshold for each number of live requests, or leave it out");
+    } else if (view.is_word("auto")) {
+      model.auto_batching = true;
+    } else if (const auto one = view.whole(1, limits::batch_rows_max)) {
+      model.delayed_batching_threshold = {static_cast<std::uint32_t>(*one)};
+    }
   }
 
   /// A job of one model needs neither method, entry nor role.
@@ -164,7 +207,8 @@ class config_reader {
       if (single)
         config_.method.name = "single";
       else if (!config_.models.empty())
-        missing("method", "with several models it must be one of r2r and cascade");
+        missing("method",
+                "with several models it must be one of " + listed(method_names().subspan(1)));
     }
     if (config_.system.entry_model.empty() && !reading_.marks.contains("system.entry_model")) {
       if (single)
@@ -176,12 +220,19 @@ class config_reader {
       if (!model.role.empty() || reading_.marks.contains("models." + model.name + ".scheduler") ||
           (config_.method.name.empty() && reading_.marks.contains("system.method")))
         continue;
-      if (config_.method.name == "single" || config_.method.name == "cascade")
-        model.role = config_.method.name == "single" ? "plain" : "cascade";
+      const method_shape* shape = find_method(config_.method.name);
+      if (shape != nullptr && !shape->is_pair() && !shape->is_custom())
+        model.role = shape->roles[0];
       else
-        reading_.fault(model.mark, "models." + model.name + " has no scheduler; give its role, " +
-                                       "one of " + listed(role_names));
+        reading_.fault(model.mark, "models." + model.name + " has no scheduler; give its role" +
+                                       advice_on_role(shape));
     }
+  }
+
+  static std::string advice_on_role(const method_shape* shape) {
+    if (shape != nullptr && shape->is_pair())
+      return ", " + std::string(shape->roles[0]) + " or " + std::string(shape->roles[1]);
+    return shape == nullptr ? ", one of " + listed(role_names()) : "";
   }
 
   void missing(const std::string& key, const std::string& advice) {

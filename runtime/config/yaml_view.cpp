@@ -123,6 +123,15 @@ std::vector<std::string> yaml_view::names() const {
   return out;
 }
 
+std::vector<yaml_view> yaml_view::items() const {
+  std::vector<yaml_view> out;
+  if (!is_list())
+    return out;
+  for (const YAML::Node& entry : node_)
+    out.emplace_back(entry, path_ + "[" + std::to_string(out.size()) + "]", line_, *reading_);
+  return out;
+}
+
 void yaml_view::check_twice() const {
   if (!node_.IsDefined() || !node_.IsMap())
     return;

@@ -44,6 +44,14 @@ class yaml_view {
 
   yaml_view child(const std::string& name) const;
 
+  bool is_list() const { return given() && node_.IsSequence(); }
+  bool is_word(const std::string& word) const {
+    return given() && node_.IsScalar() && node_.Scalar() == word;
+  }
+
+  /// The entries of a list; none of anything else.
+  std::vector<yaml_view> items() const;
+
   /// Names in a map, in the order of the file; anything but a map is a fault.
   std::vector<std::string> names() const;
 

@@ -1,5 +1,6 @@
 #include "runtime/text/tokenizer.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -76,12 +77,17 @@ struct tokenizer::parts {
       special[static_cast<std::size_t>(token.id)] = token.special;
       added_ids.emplace(token.content, token.id);
     }
-    fingerprint = 0xCBF29CE484222325u;
-    for (std::size_t id = 0; id < bytes_of.size(); ++id) {
-      fingerprint = fnv1a_number(fingerprint, id);
-      fingerprint = fnv1a_number(fingerprint, bytes_of[id].size());
-      fingerprint = fnv1a(fingerprint, bytes_of[id].data(), bytes_of[id].size());
+    fingerprint = fingerprint_below(bytes_of.size());
+  }
+
+  std::uint64_t fingerprint_below(std::size_t ids) const {
+    std::uint64_t hash = 0xCBF29CE484222325u;
+    for (std::size_t id = 0; id < std::min(ids, bytes_of.size()); ++id) {
+      hash = fnv1a_number(hash, id);
+      hash = fnv1a_number(hash, bytes_of[id].size());
+      hash = fnv1a(hash, bytes_of[id].data(), bytes_of[id].size());
     }
+    return hash;
   }
 
   std::vector<added_token> normalised(std::vector<added_token> tokens) const {
@@ -186,6 +192,10 @@ std::uint32_t tokenizer::vocab_tokens() const {
 
 std::uint64_t tokenizer::fingerprint() const {
   return parts_->fingerprint;
+}
+
+std::uint64_t tokenizer::fingerprint_below(std::uint32_t ids) const {
+  return parts_->fingerprint_below(ids);
 }
 
 std::string tokenizer::normalize(std::string_view text) const {

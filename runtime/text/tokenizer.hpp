@@ -51,6 +51,9 @@ class tokenizer {
   /// ids, and for no others.
   std::uint64_t fingerprint() const;
 
+  /// The same over the tokens with ids below `ids` only.
+  std::uint64_t fingerprint_below(std::uint32_t ids) const;
+
   /// What a round trip makes of a text: its valid stretches normalised, all else kept.
   std::string normalize(std::string_view text) const;
 

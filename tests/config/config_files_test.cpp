@@ -24,10 +24,15 @@ BOOST_AUTO_TEST_CASE(every_config_that_is_shipped_loads) {
     for (const model_settings& model : loaded.config.models)
       BOOST_TEST(model.ranks.empty());
   }
-  for (const char* name : {"single/abacus-xs.yaml", "single/abacus-s.yaml", "single/abacus-m.yaml",
-                           "r2r/abacus-xs_abacus-m.yaml", "r2r-entropy/abacus-xs_abacus-m.yaml",
-                           "cascade/abacus-xs_abacus-s_abacus-m.yaml"})
-    BOOST_TEST(found.contains(name), name);
+  for (const char* name : {"single/abacus-xs", "single/abacus-s", "single/abacus-m",
+                           "me/abacus-xs_abacus-s_abacus-m", "cascade/abacus-xs_abacus-s_abacus-m"})
+    BOOST_TEST(found.contains(name + std::string(".yaml")), name);
+  for (const char* folder :
+       {"r2r", "r2r-immediate", "r2r-entropy", "r2r-momentum", "r2r-single_rolling_window",
+        "r2r-duo_rolling_window", "r2r-neural", "r2r-neural_rolling_window", "r2r-random", "citer",
+        "co-llm", "rstitch", "glimprouter", "query-level", "random-token", "random-request",
+        "speculate"})
+    BOOST_TEST(found.contains(folder + std::string("/abacus-xs_abacus-m.yaml")), folder);
 }
 
 BOOST_AUTO_TEST_CASE(every_key_is_explained_in_the_readme) {

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "runtime/config/load.hpp"
 
@@ -17,10 +19,72 @@ job_config base() {
   return config;
 }
 
+using change = std::function<void(job_config&)>;
+
+const std::vector<change> method_changes = {
+    [](job_config& c) { c.method.name = "r2r"; },
+    [](job_config& c) { c.method.router = "r"; },
+    [](job_config& c) { c.method.library = "l"; },
+    [](job_config& c) { c.method.parameters.switching_strategy = "entropy"; },
+    [](job_config& c) { c.method.parameters.threshold = 0; },
+    [](job_config& c) { c.method.parameters.threshold = 1; },
+    [](job_config& c) { c.method.parameters.thresholds = {0}; },
+    [](job_config& c) {
+      c.method.parameters.thresholds = {0, 0};
+    },
+    [](job_config& c) { c.method.parameters.weights = {0}; },
+    [](job_config& c) { c.method.parameters.aleatoric_threshold = 0; },
+    [](job_config& c) { c.method.parameters.epistemic_threshold = 0; },
+    [](job_config& c) { c.method.parameters.entropy_threshold = 0; },
+    [](job_config& c) { c.method.parameters.momentum_decay_fraction = 0.1; },
+    [](job_config& c) { c.method.parameters.quick_to_reference_threshold = 0.1; },
+    [](job_config& c) { c.method.parameters.reference_to_quick_threshold = 0.1; },
+    [](job_config& c) { c.method.parameters.window_tokens = 7; },
+    [](job_config& c) { c.method.parameters.reference_share = 0.1; },
+    [](job_config& c) { c.method.parameters.head_form = "unfolded"; },
+    [](job_config& c) { c.method.parameters.schedule = "cosine"; },
+    [](job_config& c) { c.method.parameters.schedule_start_threshold = 0.1; },
+    [](job_config& c) { c.method.parameters.warmup_tokens = 9; },
+    [](job_config& c) { c.method.parameters.combine = "compose"; },
+    [](job_config& c) { c.method.parameters.defer_token = "d"; },
+    [](job_config& c) { c.method.parameters.entropy_unit = "nats"; },
+    [](job_config& c) { c.method.parameters.on_return = "keep_own"; },
+    [](job_config& c) { c.method.parameters.has_router = true; },
+    [](job_config& c) { c.method.parameters.answer_by = "small"; },
+    [](job_config& c) { c.method.parameters.thinking = "never"; },
+    [](job_config& c) { c.method.parameters.step_tokens_max = 9; },
+    [](job_config& c) { c.method.parameters.thinking_tokens_max = 9; },
+    [](job_config& c) { c.method.parameters.first_small_steps_count = 9; },
+    [](job_config& c) { c.method.parameters.random_mode = "markov"; },
+    [](job_config& c) { c.method.parameters.small_to_large_share = 0.1; },
+    [](job_config& c) { c.method.parameters.large_to_small_share = 0.1; },
+    [](job_config& c) { c.method.parameters.score_source = "hash"; },
+    [](job_config& c) { c.method.parameters.score_tail_tokens = 9; },
+    [](job_config& c) { c.method.parameters.head_kind = "citer"; },
+    [](job_config& c) { c.method.parameters.draft_tokens = 9; },
+    [](job_config& c) {
+      c.method.parameters.options = {{"a", "b"}};
+    },
+    [](job_config& c) {
+      c.method.parameters.options = {{"a", "c"}};
+    },
+    [](job_config& c) {
+      c.method.parameters.options = {{"c", "b"}};
+    },
+};
+
+void count_hashes(std::span<const change> changes, std::set<std::uint64_t>& hashes) {
+  for (const auto& apply : changes) {
+    job_config config = base();
+    apply(config);
+    hashes.insert(config_hash(config));
+  }
+}
+
 } // namespace
 
 BOOST_AUTO_TEST_CASE(every_setting_that_peers_share_changes_the_hash) {
-  const std::function<void(job_config&)> changes[] = {
+  const std::vector<change> changes = {
       [](job_config&) {},
       [](job_config& c) { c.system.entry_model = "b"; },
       [](job_config& c) { c.system.on_peer_loss = "x"; },
@@ -33,6 +97,11 @@ BOOST_AUTO_TEST_CASE(every_setting_that_peers_share_changes_the_hash) {
       [](job_config& c) { c.models[0].role = "plain"; },
       [](job_config& c) { c.models[1].role = "plain"; },
       [](job_config& c) { c.models[0].ranks = {0}; },
+      [](job_config& c) { c.models[0].replicas_count = 2; },
+      [](job_config& c) { c.models[0].delayed_batching_threshold = {2}; },
+      [](job_config& c) { c.models[0].auto_batching = true; },
+      [](job_config& c) { c.models[0].prefix_cache = false; },
+      [](job_config& c) { c.system.delayed_batching_timeout_ms = 5; },
       [](job_config& c) { c.models[1].ranks = {0}; },
       [](job_config& c) {
         c.models[0].ranks = {0, 1};
@@ -45,24 +114,12 @@ BOOST_AUTO_TEST_CASE(every_setting_that_peers_share_changes_the_hash) {
       [](job_config& c) { c.models[0].threads = 1; },
       [](job_config& c) { c.models[0].kv_cache_tokens = 1; },
       [](job_config& c) { c.models[0].kv_cache_mem_fraction = 1; },
-      [](job_config& c) { c.method.name = "r2r"; },
-      [](job_config& c) { c.method.router = "r"; },
-      [](job_config& c) { c.method.switching_strategy = "entropy"; },
-      [](job_config& c) { c.method.threshold = 0; },
-      [](job_config& c) { c.method.threshold = 1; },
-      [](job_config& c) { c.method.thresholds = {0}; },
-      [](job_config& c) {
-        c.method.thresholds = {0, 0};
-      },
       [](job_config& c) { c.trace.directory = "t"; },
   };
   std::set<std::uint64_t> hashes;
-  for (const auto& change : changes) {
-    job_config config = base();
-    change(config);
-    hashes.insert(config_hash(config));
-  }
-  BOOST_TEST(hashes.size() == std::size(changes));
+  count_hashes(changes, hashes);
+  count_hashes(method_changes, hashes);
+  BOOST_TEST(hashes.size() == changes.size() + method_changes.size());
 }
 
 BOOST_AUTO_TEST_CASE(where_files_lie_does_not_change_the_hash) {

@@ -8,6 +8,11 @@ using lines = std::vector<std::string>;
 
 namespace {
 
+const std::string every_role =
+    "plain, r2r_slm, r2r_llm, citer_slm, citer_llm, collm_base, collm_assist, rstitch_slm, "
+    "rstitch_llm, glimprouter_slm, glimprouter_llm, random_routing, query_level_routing, "
+    "per_request_random_routing, speculate_slm, speculate_llm and cascade";
+
 const std::pair<std::string, lines> faulty_values[] = {
     {"", {"DIR/c.yaml: models is missing; name at least one model with its path"}},
     {"models:\n", {"DIR/c.yaml:1: models is missing; name at least one model with its path"}},
@@ -21,7 +26,7 @@ const std::pair<std::string, lines> faulty_values[] = {
      {"DIR/c.yaml:3: unknown key 'entry_model'; did you mean 'system.entry_model'?"}},
     {"models:\n  m: {path: a}\nsystem: {wibble: 1}\n",
      {"DIR/c.yaml:3: unknown key 'system.wibble'; known here are entry_model, method, "
-      "on_peer_loss, heartbeat_ms, peer_timeout_ms and log_level"}},
+      "on_peer_loss, heartbeat_ms, peer_timeout_ms, delayed_batching_timeout_ms and log_level"}},
     {"models:\n  m:\n    path: a\n    kv_cache:\n      token: 4\n",
      {"DIR/c.yaml:5: unknown key 'models.m.kv_cache.token'; did you mean 'tokens'?"}},
     {"models:\n  m: {path: a, shceduler: plain}\n",
@@ -36,8 +41,7 @@ const std::pair<std::string, lines> faulty_values[] = {
      {"DIR/c.yaml:2: models.a b is not a name for a model: use up to 64 letters, digits, '-', "
       "'_' and '.'"}},
     {"models:\n  m:\n    path: a\n    scheduler: slm\n",
-     {"DIR/c.yaml:4: models.m.scheduler must be one of plain, r2r_slm, r2r_llm and cascade, not "
-      "'slm'"}},
+     {"DIR/c.yaml:4: models.m.scheduler must be one of " + every_role + ", not 'slm'"}},
     {"models:\n  m:\n    path: a\n    device: cuda:0\n",
      {"DIR/c.yaml:4: models.m.device must be cpu, not 'cuda:0': this build has no GPU support"}},
     {"models:\n  m:\n    path: a\n    compute_dtype: fp8\n",
@@ -70,8 +74,10 @@ const std::pair<std::string, lines> faulty_values[] = {
      {"DIR/c.yaml:5: system.log_level must be one of trace, debug, info, warn, error and off, "
       "not "
       "'loud'"}},
-    {"models:\n  m:\n    path: a\nsystem: {method: citer}\n",
-     {"DIR/c.yaml:4: system.method must be one of single, r2r and cascade, not 'citer'"}},
+    {"models:\n  m:\n    path: a\nsystem: {method: cider}\n",
+     {"DIR/c.yaml:4: system.method must be one of single, r2r, citer, co-llm, rstitch, "
+      "glimprouter, me, query-level, random-token, random-request, speculate, cascade and custom, "
+      "not 'cider'"}},
     {"models:\n  m:\n    path: a\ntrace:\n  directory: {}\n",
      {"DIR/c.yaml:5: trace.directory must be text, not a map"}},
     {"models:\n  m:\n    path: a\n? [x]\n: 1\n", {"DIR/c.yaml:4: a key must be plain text"}},
@@ -104,7 +110,8 @@ models:
     max_batch_rows: 8
     threads: 2
     kv_cache: {tokens: 4096}
-  large: {path: ./b/, scheduler: r2r_llm, ranks: [3]}
+  large: {path: ./b/, scheduler: r2r_llm, ranks: [[3], [1]], prefix_cache: false,
+          delayed_batching_threshold: [1, 2, 2]}
 method: {router: r.safetensors, threshold: 0.5, switching_strategy: neural}
 trace: {directory: traces}
 )");
@@ -131,7 +138,13 @@ trace: {directory: traces}
   BOOST_TEST(small.kv_cache_mem_fraction == 0);
   const model_settings& large = config.models[1];
   BOOST_TEST(large.path == folder / "b/");
-  BOOST_TEST(large.ranks == (std::vector<std::uint32_t>{3}), tt::per_element());
+  BOOST_TEST(large.ranks == (std::vector<std::uint32_t>{3, 1}), tt::per_element());
+  BOOST_TEST(large.replicas_count == 2u);
+  BOOST_TEST(small.replicas_count == 1u);
+  BOOST_TEST(large.delayed_batching_threshold == (std::vector<std::uint32_t>{1, 2, 2}),
+             tt::per_element());
+  BOOST_TEST(!large.prefix_cache);
+  BOOST_TEST(small.prefix_cache);
   BOOST_TEST((large.compute == compute_type::float32));
   BOOST_TEST(large.max_batch_rows == 32u);
   BOOST_TEST(large.prefill_chunk_tokens == 512u);
@@ -139,7 +152,7 @@ trace: {directory: traces}
   BOOST_TEST(large.mark.line == 23u);
   BOOST_TEST(config.method.name == "r2r");
   BOOST_TEST(config.method.router == folder / "r.safetensors");
-  BOOST_TEST(config.method.threshold.value() == 0.5);
+  BOOST_TEST(config.method.parameters.threshold.value() == 0.5);
   BOOST_TEST(config.trace.directory == folder / "traces");
 }
 
@@ -168,7 +181,7 @@ models:
   m: {path: a, scheduler: r2r_slm, device: tpu}
   n: {path: nowhere, scheduler: r2r_llm}
 method:
-  switching_strategy: momentum
+  switching_strategy: momentun
 )") == (lines{"DIR/c.yaml:1: unknown key 'system.entry_modle'; did you mean "
               "'entry_model'?",
               "DIR/c.yaml:1: system.entry_model is missing; name the model that requests "
@@ -178,8 +191,9 @@ method:
               "DIR/c.yaml:4: models.m.device must be cpu, not 'tpu': this build has no "
               "GPU support",
               "DIR/c.yaml:5: models.n.path is not a folder: DIR/nowhere",
-              "DIR/c.yaml:7: method.switching_strategy must be one of neural and "
-              "entropy, not 'momentum'"}),
+              "DIR/c.yaml:7: method.switching_strategy must be one of immediate, entropy, "
+              "momentum, single_rolling_window, duo_rolling_window, neural, "
+              "neural_rolling_window, neural_multi_input and random, not 'momentun'"}),
              tt::per_element());
 }
 

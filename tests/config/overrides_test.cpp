@@ -26,7 +26,7 @@ BOOST_AUTO_TEST_CASE(dotted_keys_reach_values_of_models_whose_names_hold_dots) {
   BOOST_TEST(loaded.config.models[0].max_batch_rows == 8u);
   BOOST_TEST(loaded.config.models[1].max_batch_rows == 64u);
   BOOST_TEST(loaded.config.models[1].ranks == (std::vector<std::uint32_t>{2}), tt::per_element());
-  BOOST_TEST(loaded.config.method.threshold.value() == 0.25);
+  BOOST_TEST(loaded.config.method.parameters.threshold.value() == 0.25);
   BOOST_TEST(loaded.config.trace.directory == std::filesystem::current_path() / "t");
   BOOST_TEST(loaded.config.models[0].name == "q-0.6b");
 }

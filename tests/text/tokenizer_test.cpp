@@ -92,6 +92,9 @@ BOOST_AUTO_TEST_CASE(models_of_one_vocabulary_share_a_fingerprint) {
   BOOST_REQUIRE(other);
   BOOST_TEST(other->fingerprint() == abacus().fingerprint());
   BOOST_TEST(other->fingerprint() != 0u);
+  BOOST_TEST(other->fingerprint_below(other->vocab_tokens()) == other->fingerprint());
+  BOOST_TEST(other->fingerprint_below(1023) != other->fingerprint());
+  BOOST_TEST(other->fingerprint_below(1023) == abacus().fingerprint_below(1023));
 }
 
 BOOST_AUTO_TEST_CASE(any_bytes_survive_a_round_trip_up_to_nfc) {
