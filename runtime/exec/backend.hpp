@@ -21,8 +21,11 @@ enum class compute_type : std::uint8_t {
 
 /// A routing network to run beside the hidden states of a model.
 struct head_spec {
-  std::string kind;              ///< r2r, citer, collm
-  std::filesystem::path weights; ///< safetensors; a JSON of the same stem stands beside it
+  std::string kind; ///< r2r, r2r_multi, citer, citer_unfolded, collm, collm_row, rstitch
+  /// safetensors, with a JSON of the same stem beside it; for collm_row the model's own folder.
+  std::filesystem::path weights;
+  std::uint32_t window_positions = 1; ///< that head_input::window will have; r2r_multi
+  token_id row = -1;                  ///< of the LM head; collm_row
 };
 
 struct load_options {
@@ -44,11 +47,6 @@ struct model_facts {
   std::string kernels; ///< what runs it, e.g. "avx512-bf16", "avx2", "cuda sm_90"
 };
 
-struct block_copy {
-  block_id from = 0;
-  block_id to = 0;
-};
-
 /// A model on a device. One thread at a time calls it: the model actor, which owns it.
 /// Results of a row do not depend on the other rows, on chunking, or on block numbers.
 class backend {
@@ -60,8 +58,8 @@ class backend {
   /// Reserves the KV pool; called once, before the first step. Error: capacity.
   virtual result<void> allocate_kv(std::uint32_t blocks) = 0;
 
-  /// Runs one step. Requires the input's contract and block ids below the allocated count (both
-  /// checked). Reuses `out`'s memory.
+  /// Runs one step, its copies first. Requires the input's contract and block ids below the
+  /// allocated count (both checked). Reuses `out`'s memory.
   virtual void step(const step_input& in, step_output& out) = 0;
 
   /// Copies whole blocks inside the pool, in the order given.

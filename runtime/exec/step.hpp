@@ -22,22 +22,43 @@ struct step_row {
   std::uint32_t start_position = 0;
   std::uint32_t block_offset = 0; ///< into step_input::block_tables
   std::uint32_t block_count = 0;  ///< covers start_position + token_count
-  bool wants_token = false;       ///< false: a prefill chunk that is not the last
-  signal_set signals = 0;         ///< only with wants_token
+  /// So many of the row's last positions are answered: a token is drawn for what follows each of
+  /// them. 0: a prefill chunk before the last; more than 1: a peer's tokens are judged.
+  std::uint32_t answered_positions = 0;
+  signal_set signals = 0; ///< of the answered positions
   sampling_params sampling;
-  std::uint32_t sample_stream = 0; ///< see philox.hpp; position is start_position + token_count
+  std::uint32_t sample_stream = 0; ///< see philox.hpp; its position is that of the drawn token
+  /// Above 0: the last position's token is the x that maximises (1 − mix_weight) · q(x) +
+  /// mix_weight · softmax(logits)(x), q in step_input::mixes at mix_offset.
+  float mix_weight = 0;
+  std::uint32_t mix_offset = 0;
+};
+
+struct block_copy {
+  block_id from = 0;
+  block_id to = 0;
 };
 
 /// Requires: rows in [1, batch_rows_max]; no two rows share a block that either writes.
 struct step_input {
+  std::vector<block_copy> copies; ///< whole blocks, in this order, before anything is computed
   std::vector<token_id> tokens;
   std::vector<block_id> block_tables;
   std::vector<step_row> rows;
+  std::vector<float> mixes; ///< probabilities over the vocabulary legal for sampling, per use
+
+  void clear() {
+    copies.clear();
+    tokens.clear();
+    block_tables.clear();
+    rows.clear();
+    mixes.clear();
+  }
 };
 
-/// What one row gave. Fields of signals that were not asked for are 0.
+/// What one position gave. Fields of signals that were not asked for are 0.
 struct step_row_output {
-  token_id token = -1;          ///< drawn from the masked raw logits; -1 if not wants_token
+  token_id token = -1;          ///< drawn from the masked raw logits; -1 if not answered
   float logprob = 0;            ///< ln softmax(raw logits)[token], temperature 1
   float entropy_nats = 0;       ///< 0 … ln V
   float entropy_normalised = 0; ///< entropy_nats / ln V, V = vocabulary legal for sampling
@@ -45,11 +66,19 @@ struct step_row_output {
   float aleatoric = 0;
   float epistemic = 0;
   std::array<float, limits::heads_max> head_scores{}; ///< in the order of load
+  std::uint32_t distribution_offset = 0; ///< into step_output::distributions, if asked for
 };
 
 struct step_output {
-  std::vector<step_row_output> rows; ///< one for each row of the input, in its order
-  std::uint32_t step_us = 0;         ///< wall time inside the backend
+  /// One for each row of the input, in its order: of its last position.
+  std::vector<step_row_output> rows;
+  /// Of the answered positions before a row's last: rows in order, positions in order.
+  std::vector<step_row_output> earlier;
+  /// Probabilities at temperature 1, [vocabulary legal for sampling] for each last position that
+  /// asked for signal::distribution.
+  std::vector<float> distributions;
+  std::uint32_t distribution_tokens = 0; ///< entries of each
+  std::uint32_t step_us = 0;             ///< wall time inside the backend
 };
 
 } // namespace tokenrouter

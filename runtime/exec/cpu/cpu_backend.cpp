@@ -83,6 +83,7 @@ class model_on_cpu final : public backend {
   std::uint32_t blocks_ = 0;
   wave wave_;
   std::uint32_t tile_tokens_max_ = 1;
+  std::size_t next_earlier_ = 0; ///< of the step under way
 };
 
 result<std::unique_ptr<model_on_cpu>> model_on_cpu::load(const load_options& options) {
@@ -159,6 +160,9 @@ void model_on_cpu::check_row(const step_input& in, const step_row& row) const {
   check(positions <= config_.context_tokens_max, "step: row fits the model's context");
   for (std::uint32_t i = 0; i < row.block_count; ++i)
     check(in.block_tables[row.block_offset + i] < blocks_, "step: block ids are allocated");
+  check(row.answered_positions <= row.token_count, "step: a row answers positions that it runs");
+  check(row.mix_weight <= 0 || row.mix_offset + results_->vocab_legal_tokens() <= in.mixes.size(),
+        "step: a row's mix");
   for (std::uint32_t i = 0; i < row.token_count; ++i) {
     const token_id token = in.tokens[row.token_offset + i];
     check(token >= 0 && static_cast<std::uint32_t>(token) < config_.vocab_tokens,
@@ -173,12 +177,15 @@ void model_on_cpu::add_tokens(const step_input& in, std::size_t row_number, std:
     const auto room = wave_tokens_max - static_cast<std::uint32_t>(wave_.tokens.size());
     const std::uint32_t count = std::min({row.token_count - done, room, tile_tokens_max_});
     wave_.tiles.push_back({static_cast<std::uint32_t>(wave_.tokens.size()), count});
-    for (std::uint32_t i = 0; i < count; ++i, ++done)
+    for (std::uint32_t i = 0; i < count; ++i, ++done) {
+      const auto place = static_cast<std::uint32_t>(wave_.tokens.size());
       wave_.tokens.push_back({in.tokens[row.token_offset + done], row.start_position + done,
                               in.block_tables.data() + row.block_offset});
+      const std::uint32_t left = row.token_count - done;
+      if (left <= row.answered_positions)
+        wave_.ends.push_back({row_number, place, left == 1 ? wave_end::last : next_earlier_++});
+    }
   }
-  if (done == row.token_count && row.wants_token)
-    wave_.ends.push_back({row_number, static_cast<std::uint32_t>(wave_.tokens.size() - 1)});
 }
 
 void model_on_cpu::run_wave(const step_input& in, step_output& out) {
@@ -198,7 +205,21 @@ void model_on_cpu::step(const step_input& in, step_output& out) {
   check(!in.rows.empty() && in.rows.size() <= limits::batch_rows_max, "step: number of rows");
   for (const auto& row : in.rows)
     check_row(in, row);
+  copy_blocks(in.copies);
+  std::size_t earlier = 0, distributions = 0;
+  for (const auto& row : in.rows) {
+    earlier += row.answered_positions > 1 ? row.answered_positions - 1 : 0;
+    distributions += row.answered_positions > 0 && has(row.signals, signal::distribution);
+  }
   out.rows.assign(in.rows.size(), step_row_output{});
+  out.earlier.assign(earlier, step_row_output{});
+  out.distributions.resize(distributions * results_->vocab_legal_tokens());
+  out.distribution_tokens = results_->vocab_legal_tokens();
+  next_earlier_ = 0;
+  std::uint32_t next_distribution = 0;
+  for (std::size_t row = 0; row < in.rows.size(); ++row)
+    if (in.rows[row].answered_positions > 0 && has(in.rows[row].signals, signal::distribution))
+      out.rows[row].distribution_offset = next_distribution++ * results_->vocab_legal_tokens();
   for (std::size_t row = 0; row < in.rows.size(); ++row)
     for (std::uint32_t done = 0; done < in.rows[row].token_count;) {
       if (wave_.tokens.size() == wave_tokens_max)
@@ -269,11 +290,10 @@ result<model_memory> estimate_cpu_memory(const load_options& options) {
   model_memory needed{.weight_bytes = cpu::weight_memory_bytes(*config, kind),
                       .kv_bytes_per_block = cpu::kv_layout(*config, kind).block_bytes};
   for (const auto& head : options.heads) {
-    const auto weights = weight_files::open(head.weights);
-    if (!weights)
-      return tl::unexpected(weights.error());
-    for (const auto& name : weights->names())
-      needed.weight_bytes += static_cast<std::uint64_t>(weights->find(name)->elements()) * 4;
+    const auto bytes = head_memory_bytes(head);
+    if (!bytes)
+      return tl::unexpected(bytes.error());
+    needed.weight_bytes += *bytes;
   }
   return needed;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/exec/mixture.hpp"
 #include "runtime/exec/signals.hpp"
 
 namespace tokenrouter::cpu {
@@ -9,6 +10,10 @@ namespace {
 
 /// Rows whose logits are held at once.
 constexpr std::size_t slots = 64;
+
+step_row_output& output_of(step_output& out, const wave_end& end) {
+  return end.earlier == wave_end::last ? out.rows[end.row] : out.earlier[end.earlier];
+}
 
 } // namespace
 
@@ -75,12 +80,13 @@ void row_results::run(worker& w, const wave& tokens, const forward_pass& pass, c
     w.sync();
     const auto share = w.share(static_cast<std::uint32_t>(ends.size()));
     for (std::uint32_t slot = share.begin; slot < share.end; ++slot)
-      draw(slot, in.rows[ends[slot].row], out.rows[ends[slot].row], scratch_[w.index()]);
+      draw(slot, ends[slot], tokens.tokens[ends[slot].token].position + 1, in, out,
+           scratch_[w.index()]);
     w.sync();
     // Heads keep memory of their own, so one thread runs them.
     if (w.index() == 0)
       for (std::size_t slot = 0; slot < ends.size(); ++slot) {
-        score(slot, in.rows[ends[slot].row], out.rows[ends[slot].row]);
+        score(slot, in.rows[ends[slot].row], output_of(out, ends[slot]));
         if (tap_)
           tap_(ends[slot].row, hidden(slot), logits(slot));
       }
@@ -101,12 +107,24 @@ void row_results::normalise(worker& w, std::span<const wave_end> ends, const for
   }
 }
 
-void row_results::draw(std::size_t slot, const step_row& row, step_row_output& out, scratch& s) {
-  const auto drawn = sample_token(logits(slot), row.sampling, row.sample_stream,
-                                  row.start_position + row.token_count, s.sampler);
-  out.token = drawn.token;
-  out.logprob = drawn.logprob;
-  fill_signals(logits(slot), row.signals, s.signals, out);
+void row_results::draw(std::size_t slot, const wave_end& end, std::uint32_t position,
+                       const step_input& in, step_output& out, scratch& s) {
+  const step_row& row = in.rows[end.row];
+  step_row_output& result = output_of(out, end);
+  const bool last = end.earlier == wave_end::last;
+  const auto drawn =
+      last && row.mix_weight > 0
+          ? most_likely_of_mixture(logits(slot),
+                                   std::span(in.mixes).subspan(row.mix_offset, vocab_legal_tokens_),
+                                   row.mix_weight)
+          : sample_token(logits(slot), row.sampling, row.sample_stream, position, s.sampler);
+  result.token = drawn.token;
+  result.logprob = drawn.logprob;
+  fill_signals(logits(slot), row.signals, s.signals, result);
+  if (last && has(row.signals, signal::distribution))
+    probabilities(
+        logits(slot),
+        std::span(out.distributions).subspan(result.distribution_offset, vocab_legal_tokens_));
 }
 
 void row_results::score(std::size_t slot, const step_row& row, step_row_output& out) {

@@ -29,12 +29,13 @@ class row_results {
                                     std::uint32_t vocab_legal_tokens,
                                     std::vector<std::unique_ptr<routing_head>> heads);
 
-  /// Fills out.rows of the wave's ends; every worker of the pool calls it after `pass` ran. On
-  /// return all of them are done.
+  /// Fills what `out` holds of the wave's ends; every worker of the pool calls it after `pass` ran.
+  /// On return all of them are done.
   void run(worker& w, const wave& tokens, const forward_pass& pass, const step_input& in,
            step_output& out);
 
   std::uint64_t head_bytes() const;
+  std::uint32_t vocab_legal_tokens() const { return vocab_legal_tokens_; }
 
   using row_tap = std::function<void(std::size_t row, std::span<const float> hidden,
                                      std::span<const float> logits)>;
@@ -51,7 +52,8 @@ class row_results {
   row_results(const model_config& config, const model_weights& weights,
               const kernel_table& kernels);
   void normalise(worker& w, std::span<const wave_end> ends, const forward_pass& pass);
-  void draw(std::size_t slot, const step_row& row, step_row_output& out, scratch& s);
+  void draw(std::size_t slot, const wave_end& end, std::uint32_t position, const step_input& in,
+            step_output& out, scratch& s);
   void score(std::size_t slot, const step_row& row, step_row_output& out);
   std::span<const float> hidden(std::size_t slot) const;
   std::span<const float> logits(std::size_t slot) const;

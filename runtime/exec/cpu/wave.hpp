@@ -24,10 +24,12 @@ struct wave_tile {
   std::uint32_t token_count = 0;
 };
 
-/// A row of the step whose last token is in this wave and is to be followed by a new one.
+/// A position in this wave that is to be followed by a new token.
 struct wave_end {
-  std::size_t row = 0;     ///< of the step
-  std::uint32_t token = 0; ///< of the wave
+  static constexpr std::size_t last = SIZE_MAX;
+  std::size_t row = 0;        ///< of the step
+  std::uint32_t token = 0;    ///< of the wave
+  std::size_t earlier = last; ///< place in step_output::earlier; `last`: the row's last position
 };
 
 struct wave {

@@ -1,6 +1,7 @@
 #include "runtime/exec/scripted/scripted_backend.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -41,7 +42,8 @@ enum class draw : std::uint64_t {
   top,
   aleatoric,
   epistemic,
-  head
+  head,
+  likelihood
 };
 
 double uniform(std::uint64_t prefix, draw what, std::uint64_t index = 0) {
@@ -86,6 +88,31 @@ step_row_output answer(const scripted_options& options, std::uint64_t prefix, si
   return out;
 }
 
+/// Entry i of the toy distribution after `prefix`; only its bits matter.
+float likelihood(std::uint64_t prefix, std::uint32_t i) {
+  return static_cast<float>(uniform(prefix, draw::likelihood, i));
+}
+
+void append_distribution(const scripted_options& options, std::uint64_t prefix,
+                         std::vector<float>& out) {
+  for (std::uint32_t i = 0; i < options.vocab_tokens; ++i)
+    out.push_back(likelihood(prefix, i));
+}
+
+std::uint64_t hash_of(std::span<const float> distribution, float weight) {
+  std::uint64_t h = std::bit_cast<std::uint32_t>(weight);
+  for (const float x : distribution)
+    h = mix(h ^ std::bit_cast<std::uint32_t>(x));
+  return h;
+}
+
+/// What a peer's distribution does to an answer: changes it, by every bit of it.
+std::uint64_t mix_hash(const step_input& in, const step_row& row, const scripted_options& options) {
+  check(std::size_t{row.mix_offset} + options.vocab_tokens <= in.mixes.size(),
+        "a row's mix is in the step's");
+  return hash_of(std::span(in.mixes).subspan(row.mix_offset, options.vocab_tokens), row.mix_weight);
+}
+
 } // namespace
 
 scripted_backend::scripted_backend(const scripted_options& options) : options_(options) {
@@ -124,8 +151,9 @@ std::span<const scripted_backend::slot> scripted_backend::block_slots(block_id b
   return std::span(slots_).subspan(std::size_t{block} * block_tokens, block_tokens);
 }
 
-/// Reads the row's KV, writes that of its new tokens; returns the hash of the whole row.
-std::uint64_t scripted_backend::run_row(const step_input& in, const step_row& row) {
+/// Reads the row's KV, writes that of its new tokens, answers the positions that ask for it.
+void scripted_backend::run_row(const step_input& in, const step_row& row, step_row_output& last,
+                               step_output& out) {
   const auto at = [&](std::uint32_t position) -> slot& {
     const block_id block = in.block_tables[row.block_offset + position / block_tokens];
     return block_slots(block)[position % block_tokens];
@@ -144,15 +172,28 @@ std::uint64_t scripted_backend::run_row(const step_input& in, const step_row& ro
     slot& written = at(row.start_position + i);
     written.before = prefix;
     prefix = written.after = extend_hash(prefix, token);
+    const std::uint32_t after = row.token_count - i;
+    if (after > row.answered_positions)
+      continue;
+    const std::uint32_t position = row.start_position + i + 1;
+    if (after > 1) {
+      out.earlier.push_back(
+          answer(options_, prefix, row.signals, row.sampling, row.sample_stream, position));
+      continue;
+    }
+    const std::uint64_t mixed = row.mix_weight > 0 ? mix_hash(in, row, options_) : 0;
+    last = answer(options_, prefix ^ mixed, row.signals, row.sampling, row.sample_stream, position);
+    if (has(row.signals, signal::distribution)) {
+      last.distribution_offset = static_cast<std::uint32_t>(out.distributions.size());
+      append_distribution(options_, prefix, out.distributions);
+    }
   }
-  return prefix;
 }
 
-void scripted_backend::step(const step_input& in, step_output& out) {
+void scripted_backend::check_rows(const step_input& in) {
   check(!in.rows.empty() && in.rows.size() <= limits::batch_rows_max, "a step has 1 to max rows");
   // Who uses each block in this step: 0 nobody, 1 readers, otherwise 2 + the one writing row.
   std::ranges::fill(block_uses_, 0);
-  std::uint64_t new_tokens = 0;
   for (std::size_t r = 0; r < in.rows.size(); ++r) {
     const step_row& row = in.rows[r];
     const std::uint64_t end = std::uint64_t{row.start_position} + row.token_count;
@@ -163,7 +204,8 @@ void scripted_backend::step(const step_input& in, step_output& out) {
           "a row's table is in the step's");
     check(end <= std::uint64_t{row.block_count} * block_tokens, "a row's blocks cover its tokens");
     check(end <= options_.context_tokens_max, "a row fits the context");
-    check(row.wants_token || row.signals == 0, "signals come with a token");
+    check(row.answered_positions <= row.token_count, "a row answers positions that it runs");
+    check(row.answered_positions > 0 || row.signals == 0, "signals come with a token");
     for (std::uint32_t b = 0; b * block_tokens < end; ++b) {
       const block_id block = in.block_tables[row.block_offset + b];
       check(block < block_uses_.size(), "a block id is in the KV pool");
@@ -172,16 +214,20 @@ void scripted_backend::step(const step_input& in, step_output& out) {
             "no two rows share a block that either writes");
       block_uses_[block] = writes ? 2 + r : 1;
     }
-    new_tokens += row.token_count;
   }
+}
 
+void scripted_backend::step(const step_input& in, step_output& out) {
+  check_rows(in);
+  copy_blocks(in.copies);
   out.rows.assign(in.rows.size(), step_row_output{});
+  out.earlier.clear();
+  out.distributions.clear();
+  out.distribution_tokens = options_.vocab_tokens;
+  std::uint64_t new_tokens = 0;
   for (std::size_t r = 0; r < in.rows.size(); ++r) {
-    const step_row& row = in.rows[r];
-    const std::uint64_t prefix = run_row(in, row);
-    if (row.wants_token)
-      out.rows[r] = answer(options_, prefix, row.signals, row.sampling, row.sample_stream,
-                           row.start_position + row.token_count);
+    run_row(in, in.rows[r], out.rows[r], out);
+    new_tokens += in.rows[r].token_count;
   }
   computed_tokens_ += new_tokens;
   ++steps_;
@@ -207,13 +253,25 @@ void scripted_backend::import_block(block_id block, std::span<const std::byte> b
 
 step_row_output scripted_answer(const scripted_options& options, std::span<const token_id> tokens,
                                 signal_set signals, const sampling_params& sampling,
-                                std::uint32_t sample_stream) {
+                                std::uint32_t sample_stream, const scripted_mix& mixed) {
   check(!tokens.empty(), "a model answers at least one token");
   std::uint64_t prefix = root_hash(options);
   for (const token_id token : tokens)
     prefix = extend_hash(prefix, token);
+  if (mixed.weight > 0)
+    prefix ^= hash_of(mixed.distribution, mixed.weight);
   return answer(options, prefix, signals, sampling, sample_stream,
                 static_cast<std::uint32_t>(tokens.size()));
+}
+
+std::vector<float> scripted_distribution(const scripted_options& options,
+                                         std::span<const token_id> tokens) {
+  std::uint64_t prefix = root_hash(options);
+  for (const token_id token : tokens)
+    prefix = extend_hash(prefix, token);
+  std::vector<float> out;
+  append_distribution(options, prefix, out);
+  return out;
 }
 
 } // namespace tokenrouter

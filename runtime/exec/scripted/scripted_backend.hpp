@@ -60,7 +60,8 @@ class scripted_backend final : public backend {
 
   std::span<slot> block_slots(block_id block);
   std::span<const slot> block_slots(block_id block) const;
-  std::uint64_t run_row(const step_input& in, const step_row& row);
+  void run_row(const step_input& in, const step_row& row, step_row_output& last, step_output& out);
+  void check_rows(const step_input& in);
 
   scripted_options options_;
   model_facts facts_;
@@ -71,9 +72,20 @@ class scripted_backend final : public backend {
   std::vector<std::uint64_t> block_uses_; ///< scratch of one step
 };
 
+/// A peer's distribution for the next token, as in step_row; weight 0: none.
+struct scripted_mix {
+  float weight = 0;
+  std::span<const float> distribution;
+};
+
 /// What such a model says after `tokens` (not empty), without any KV: the expected answer.
 step_row_output scripted_answer(const scripted_options& options, std::span<const token_id> tokens,
                                 signal_set signals = 0, const sampling_params& sampling = {},
-                                std::uint32_t sample_stream = 0);
+                                std::uint32_t sample_stream = 0, const scripted_mix& mixed = {});
+
+/// Its signal::distribution after `tokens`: [vocab_tokens] numbers that stand for one, not
+/// normalised.
+std::vector<float> scripted_distribution(const scripted_options& options,
+                                         std::span<const token_id> tokens);
 
 } // namespace tokenrouter

@@ -19,15 +19,15 @@ std::unique_ptr<backend> load(const load_options& options, std::uint32_t blocks)
   return std::move(*model);
 }
 
-void add_row(step_input& in, sequence& s, std::uint32_t count, bool wants_token) {
+void add_row(step_input& in, sequence& s, std::uint32_t count, bool answered_positions) {
   step_row row;
   row.token_offset = static_cast<std::uint32_t>(in.tokens.size());
   row.token_count = count;
   row.start_position = s.computed;
   row.block_offset = static_cast<std::uint32_t>(in.block_tables.size());
   row.block_count = static_cast<std::uint32_t>(s.blocks.size());
-  row.wants_token = wants_token;
-  row.signals = wants_token ? signal::entropy | signal::top_entropy | signal::evidence : 0u;
+  row.answered_positions = answered_positions;
+  row.signals = answered_positions ? signal::entropy | signal::top_entropy | signal::evidence : 0u;
   in.tokens.insert(in.tokens.end(), s.tokens.begin() + s.computed,
                    s.tokens.begin() + s.computed + count);
   in.block_tables.insert(in.block_tables.end(), s.blocks.begin(), s.blocks.end());
@@ -46,8 +46,8 @@ std::map<std::size_t, row_record> run(backend& model, const step_input& in) {
   cpu::tap_rows(model, {});
   BOOST_REQUIRE_EQUAL(out.rows.size(), in.rows.size());
   for (std::size_t i = 0; i < in.rows.size(); ++i) {
-    BOOST_REQUIRE_EQUAL(records.count(i), in.rows[i].wants_token ? 1u : 0u);
-    if (in.rows[i].wants_token)
+    BOOST_REQUIRE_EQUAL(records.count(i), in.rows[i].answered_positions ? 1u : 0u);
+    if (in.rows[i].answered_positions)
       records[i].out = out.rows[i];
     else
       BOOST_TEST(out.rows[i].token == -1);

@@ -28,7 +28,7 @@ struct row_record {
 std::unique_ptr<backend> load(const load_options& options, std::uint32_t blocks);
 
 /// Adds a row that runs the next `count` tokens of a sequence.
-void add_row(step_input& in, sequence& s, std::uint32_t count, bool wants_token);
+void add_row(step_input& in, sequence& s, std::uint32_t count, bool answered_positions);
 
 /// Runs a step; records by row, only of rows that want a token.
 std::map<std::size_t, row_record> run(backend& model, const step_input& in);

@@ -45,7 +45,7 @@ struct row_spec {
   std::uint32_t start = 0;
   std::uint32_t end = 0;
   blocks table;
-  bool wants_token = true;
+  bool answered_positions = true;
   sampling_params sampling{};
 };
 
@@ -61,8 +61,8 @@ step_input make_step(const std::vector<row_spec>& specs) {
     row.start_position = spec.start;
     row.block_offset = static_cast<std::uint32_t>(in.block_tables.size());
     row.block_count = static_cast<std::uint32_t>(spec.table.size());
-    row.wants_token = spec.wants_token;
-    row.signals = spec.wants_token ? all_signals : 0;
+    row.answered_positions = spec.answered_positions;
+    row.signals = spec.answered_positions ? all_signals : 0;
     row.sampling = spec.sampling;
     row.sample_stream = sample_stream(3);
     in.tokens.insert(in.tokens.end(), spec.text.begin() + spec.start, spec.text.begin() + spec.end);
