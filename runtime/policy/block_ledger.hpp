@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/core/ids.hpp"
+#include "runtime/policy/prefix_index.hpp"
 
 namespace tokenrouter {
 
@@ -14,28 +15,50 @@ namespace tokenrouter {
 /// clock. One owner (the kv_pool actor).
 ///
 /// A request's blocks are *in use* from its lease until `park`, then *parked* until its next lease
-/// or its release. Under pressure a lease evicts parked requests, least recently parked first, and
-/// after them in-use requests that are younger than the one in need, youngest first. An evicted
-/// request holds nothing; its KV must be computed again. So the oldest request can always grow to
-/// the size of the pool, and requests cannot evict one another in turns for ever.
+/// or its release. Whole blocks that were remembered stay behind as *cache* and serve any request
+/// that starts with the same tokens; such a block is shared, and whoever would write to it gets a
+/// copy of its own.
+///
+/// Under pressure a lease takes cached blocks that no request uses, least recently used first; then
+/// evicts parked requests, least recently parked first; then in-use requests that are younger than
+/// the one in need, youngest first. An evicted request holds nothing; its KV must be computed
+/// again. So the oldest request can always grow to the size of the pool, and requests cannot evict
+/// one another in turns for ever.
 class block_ledger {
  public:
-  explicit block_ledger(std::uint32_t blocks);
+  /// `keep_prefixes` false: `remember` does nothing and nothing is ever matched.
+  explicit block_ledger(std::uint32_t blocks, bool keep_prefixes = true);
 
   struct want {
     request_id request;
-    std::uint32_t tokens = 0; ///< positions its blocks must cover after the step
-    std::uint64_t age = 0;    ///< smaller is older; the same in every lease of a request
+    std::uint32_t tokens = 0;      ///< positions its blocks must cover after the step
+    std::uint64_t age = 0;         ///< smaller is older; the same in every lease of a request
+    std::uint32_t kept_tokens = 0; ///< leading positions that the step only reads
+  };
+
+  struct copy {
+    block_id from = 0;
+    block_id to = 0;
   };
 
   struct lease_result {
     std::vector<bool> granted;       ///< one for each want
     std::vector<request_id> evicted; ///< lost all their blocks, wants that were refused among them
+    std::vector<copy> copies;        ///< to be done, in order, before the step
   };
 
   /// Grows the tables of `wants`, in their order. A want is refused if the pool cannot cover it
   /// without touching older requests; its table then is as it was, or empty if it was evicted.
   lease_result lease(std::span<const want> wants);
+
+  /// Gives a request the cached blocks of the longest known prefix of `tokens` within the first
+  /// `tokens_max` of them. Returns how many tokens they cover; 0 if it holds blocks already.
+  std::uint32_t adopt(request_id request, std::uint64_t age, std::span<const token_id> tokens,
+                      std::uint32_t tokens_max);
+
+  /// The request's blocks hold the KV of exactly these leading tokens of its own: whole blocks of
+  /// them become cache. Unknown: ignored.
+  void remember(request_id request, std::span<const token_id> tokens);
 
   /// The request's turn went to a peer: its KV stays, but may be evicted first. Unknown: ignored.
   void park(request_id request);
@@ -48,9 +71,12 @@ class block_ledger {
 
   std::uint32_t total_blocks() const { return total_blocks_; }
   std::uint32_t free_blocks() const { return static_cast<std::uint32_t>(free_.size()); }
+  /// Held as cache alone: as good as free.
+  std::uint32_t cached_blocks() const;
   std::uint32_t parked_requests() const { return static_cast<std::uint32_t>(parked_.size()); }
 
-  /// Every block is free or in exactly one table. For tests and simulation.
+  /// Every block is free, or referred to exactly as often as tables and cache name it. For tests
+  /// and simulation.
   bool consistent() const;
 
  private:
@@ -64,9 +90,18 @@ class block_ledger {
   void unpark(entry& e);
   void give_back(entry& e);
   bool evict_for(request_id needy, std::uint64_t age, std::vector<request_id>& evicted);
+  std::size_t shared_from(const entry& e, std::size_t first, std::size_t end) const;
+  bool forget_unused();
+  bool unshare_one(const entry& e, std::size_t first, std::size_t end);
+  void extend(entry& e, const want& w, std::vector<copy>& copies);
+  block_id take_free();
+  void drop(block_id block);
 
   std::uint32_t total_blocks_;
-  std::vector<block_id> free_; ///< used as a stack
+  bool keep_prefixes_;
+  prefix_index index_;
+  std::vector<std::uint32_t> references_; ///< of each block: tables and the index
+  std::vector<block_id> free_;            ///< used as a stack
   std::unordered_map<request_id, entry> entries_;
   std::map<std::uint64_t, request_id> parked_; ///< by parked_stamp: least recent first
   std::uint64_t stamp_ = 0;

@@ -19,6 +19,7 @@ enum class handoff_verdict : std::uint8_t {
 struct handoff_local {
   turn_number turn = 0;                ///< newest turn seen
   std::span<const token_id> committed; ///< prompt and output as of that turn
+  std::uint32_t tentative_tokens = 0;  ///< known beyond them, not committed: these may change
 };
 
 struct handoff_view {
@@ -27,8 +28,8 @@ struct handoff_view {
   std::span<const token_id> tokens; ///< committed tokens from `offset` to the end; never empty
 };
 
-/// Judges a handoff on arrival. The part that overlaps local tokens must repeat them: committed
-/// tokens never change.
+/// Judges a handoff on arrival. The part that overlaps committed tokens must repeat them: they
+/// never change. One that starts among tentative tokens confirms those before its start.
 handoff_verdict judge_handoff(const handoff_local& local, const handoff_view& incoming);
 
 } // namespace tokenrouter

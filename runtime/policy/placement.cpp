@@ -7,10 +7,10 @@
 
 namespace tokenrouter {
 
-std::vector<rank_id> place_models(std::span<const placement_wish> wishes, model_id entry,
-                                  std::uint32_t rank_count) {
+std::vector<rank_id> place_replicas(std::span<const placement_wish> wishes, std::size_t entry,
+                                    std::uint32_t rank_count) {
   check(rank_count >= 1, "a job has at least one rank");
-  check(entry.value < wishes.size(), "the entry model is one of the models");
+  check(entry < wishes.size(), "the entry replica is one of the replicas");
   struct load {
     std::uint64_t bytes = 0;
     std::uint32_t models = 0;
@@ -27,7 +27,7 @@ std::vector<rank_id> place_models(std::span<const placement_wish> wishes, model_
     if (wishes[i].rank) {
       check(wishes[i].rank->value < rank_count, "a fixed rank is one of the job's");
       put(i, wishes[i].rank->value);
-    } else if (i == entry.value) {
+    } else if (i == entry) {
       put(i, 0);
     } else {
       open.push_back(i);

@@ -8,7 +8,7 @@ BOOST_AUTO_TEST_CASE(models_are_spread_over_the_ranks_there_are) {
   struct row {
     const char* what;
     std::vector<placement_wish> wishes;
-    std::uint16_t entry;
+    std::size_t entry;
     std::uint32_t ranks;
     std::vector<std::uint32_t> placed;
   };
@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_CASE(models_are_spread_over_the_ranks_there_are) {
       {"the entry model is where clients come in", {{{}, 9}, {{}, 1}}, 1, 2, {1, 0}},
   };
   for (const auto& r : rows) {
-    const auto placed = place_models(r.wishes, {r.entry}, r.ranks);
+    const auto placed = place_replicas(r.wishes, r.entry, r.ranks);
     for (std::size_t i = 0; i < r.placed.size(); ++i)
       BOOST_TEST(placed[i].value == r.placed[i], r.what);
   }
