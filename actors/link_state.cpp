@@ -1,6 +1,7 @@
 #include "actors/link_state.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tokenrouter {
 
@@ -12,47 +13,101 @@ std::string compare(const hello& mine, const hello& theirs) {
   return {};
 }
 
-link_state::link_state(rank_id self, std::uint64_t peer_timeout_us, std::uint64_t now_us)
-    : self_(self), peer_timeout_us_(peer_timeout_us), last_heard_us_(now_us),
-      last_sent_us_(now_us) {}
+link_state::link_state(link_settings settings, std::uint64_t now_us)
+    : settings_(settings), sending_({settings.window_frames_max, settings.window_bytes_max,
+                                     settings.resend_us(), settings.heartbeat_us}),
+      receiving_({settings.window_frames_max, settings.window_bytes_max, settings.ack_delay_us()}),
+      last_heard_us_(now_us), last_sent_us_(now_us) {}
 
-frame_header link_state::next_header(frame_kind kind, std::uint64_t now_us) {
+void link_state::post(frame_kind kind, std::vector<std::byte> payload) {
+  closing_ = closing_ || kind == frame_kind::goodbye;
+  if (!left_)
+    sending_.post(kind, std::move(payload));
+}
+
+frame_header link_state::stamp(frame_kind kind, std::uint64_t sequence, std::uint64_t now_us) {
   last_sent_us_ = now_us;
+  receiving_.acknowledged();
   frame_header header;
   header.kind = kind;
-  header.source_rank = self_.value;
-  header.sequence = kind == frame_kind::data ? ++sent_ : 0;
-  header.acknowledged = received_;
+  header.source_rank = settings_.self.value;
+  header.sequence = sequence;
+  header.acknowledged = receiving_.received();
   return header;
 }
 
-frame_verdict link_state::on_frame(const frame_header& header, std::uint64_t now_us) {
+std::optional<outgoing_frame> link_state::take_outgoing(std::uint64_t now_us) {
+  if (auto frame = sending_.take(now_us))
+    return outgoing_frame{stamp(frame->kind, frame->sequence, now_us), std::move(frame->payload)};
+  if (receiving_.ack_wanted(now_us) || heartbeat_due(now_us))
+    return outgoing_frame{stamp(frame_kind::heartbeat, 0, now_us), {}};
+  return std::nullopt;
+}
+
+frame_verdict link_state::on_frame(const frame_header& header, std::vector<std::byte>& payload,
+                                   std::uint64_t now_us) {
   if (!peer_epoch_)
     peer_epoch_ = header.epoch;
   if (header.epoch != *peer_epoch_)
     return frame_verdict::drop;
   last_heard_us_ = now_us;
-  if (header.acknowledged > sent_)
+  const bool numbered = header.kind != frame_kind::heartbeat;
+  if (numbered != (header.sequence > 0) ||
+      !sending_.acknowledge(header.acknowledged, !numbered, now_us))
     return frame_verdict::broken;
-  acknowledged_ = std::max(acknowledged_, header.acknowledged);
-  if (header.kind == frame_kind::goodbye)
-    left_ = true;
-  if (header.kind != frame_kind::data)
+  if (!numbered)
     return frame_verdict::control;
-  if (header.sequence != received_ + 1)
-    return frame_verdict::broken;
-  ++received_;
-  return frame_verdict::deliver;
+  switch (receiving_.take(header.kind, header.sequence, payload, now_us)) {
+  case arrival_order::next:
+    note_delivery(header.kind);
+    return frame_verdict::deliver;
+  case arrival_order::early:
+    return frame_verdict::kept;
+  case arrival_order::repeated:
+  case arrival_order::beyond:
+    break;
+  }
+  return frame_verdict::drop;
 }
 
-bool link_state::heartbeat_due(std::uint64_t now_us, std::uint64_t period_us) const {
-  return !left_ && now_us - last_sent_us_ >= period_us;
+std::optional<numbered_frame> link_state::next_ready() {
+  auto frame = receiving_.next_ready();
+  if (frame)
+    note_delivery(frame->kind);
+  return frame;
+}
+
+void link_state::note_delivery(frame_kind kind) {
+  if (kind != frame_kind::goodbye)
+    return;
+  left_ = true;
+  sending_.abandon();
+  receiving_.acknowledge_now();
+}
+
+bool link_state::heartbeat_due(std::uint64_t now_us) const {
+  return !over() && now_us - last_sent_us_ >= settings_.heartbeat_us;
+}
+
+std::optional<std::uint64_t> link_state::due_us() const {
+  if (over())
+    return std::nullopt;
+  auto due = last_sent_us_ + settings_.heartbeat_us;
+  due = std::min(due, receiving_.due_us().value_or(due));
+  return std::min(due, sending_.due_us().value_or(due));
 }
 
 std::optional<std::uint64_t> link_state::timed_out(std::uint64_t now_us) const {
-  if (left_ || now_us - last_heard_us_ < peer_timeout_us_)
+  if (over() || now_us - last_heard_us_ < settings_.peer_timeout_us)
     return std::nullopt;
   return now_us - last_heard_us_;
+}
+
+std::optional<std::uint64_t> link_state::stalled(std::uint64_t now_us) const {
+  const auto stalled_us = sending_.stalled_us(now_us);
+  if (over() || stalled_us < settings_.peer_timeout_us)
+    return std::nullopt;
+  return stalled_us;
 }
 
 } // namespace tokenrouter

@@ -17,6 +17,15 @@ enum lane : std::uint32_t { drop, duplicate, reorder, corrupt, corrupt_bit, dela
 
 constexpr std::uint32_t network_stream = 0x6e657477;
 
+/// Which one: `where` in [0, 1) over all bits of the frame.
+void flip_bit(frame_header& header, std::vector<std::byte>& payload, float where) {
+  const auto head = std::as_writable_bytes(std::span(&header, 1));
+  const std::size_t bits = (head.size() + payload.size()) * 8;
+  const auto bit = std::min(static_cast<std::size_t>(where * static_cast<float>(bits)), bits - 1);
+  auto& byte = bit / 8 < head.size() ? head[bit / 8] : payload[bit / 8 - head.size()];
+  byte ^= static_cast<std::byte>(1u << (bit % 8));
+}
+
 } // namespace
 
 class simulated_network::endpoint_impl final : public transport {
@@ -95,12 +104,8 @@ void simulated_network::accept(packet sent) {
     ++lost_frames_;
     return;
   }
-  if (!sent.payload.empty() && draw(position, lane::corrupt) < faults_.corrupt_share) {
-    const auto bits = static_cast<float>(sent.payload.size() * 8);
-    const auto bit = std::min(static_cast<std::size_t>(draw(position, lane::corrupt_bit) * bits),
-                              sent.payload.size() * 8 - 1);
-    sent.payload[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
-  }
+  if (draw(position, lane::corrupt) < faults_.corrupt_share)
+    flip_bit(sent.header, sent.payload, draw(position, lane::corrupt_bit));
   if (draw(position, lane::duplicate) < faults_.duplicate_share)
     put_under_way(sent, position, lane::second_delay);
   put_under_way(std::move(sent), position, lane::delay);

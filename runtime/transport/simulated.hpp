@@ -19,7 +19,7 @@ struct network_faults {
   float drop_share = 0;
   float duplicate_share = 0; ///< delivered once more, after a delay of its own
   float reorder_share = 0;   ///< may overtake and be overtaken; otherwise order per pair is kept
-  float corrupt_share = 0;   ///< one bit of the payload flips
+  float corrupt_share = 0;   ///< one bit of header or payload flips
 };
 
 /// An in-memory network with a virtual clock whose faults are a pure function of the seed and of

@@ -12,8 +12,9 @@
 
 namespace tokenrouter {
 
-/// Carries frames between ranks. Reliable and in order per peer while both live; says nothing
-/// about liveness (that is the link's business). Used by the reactor's thread alone.
+/// Carries frames between ranks. May lose, repeat, reorder and damage them, though those for real
+/// use do not while both ranks live; that and liveness are the link's business. Used by the
+/// reactor's thread alone.
 class transport {
  public:
   /// Called from inside `progress()`; the payload is only valid during the call. A frame whose

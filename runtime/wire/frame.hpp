@@ -8,12 +8,12 @@ namespace tokenrouter {
 
 /// Version of everything that crosses ranks: frame header, message layouts, their meaning. Raised
 /// by any change; ranks of different versions refuse each other in the handshake.
-inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::uint16_t protocol_version = 2;
 
 enum class frame_kind : std::uint8_t {
-  hello = 1,     ///< first frame each way; a `hello` message, not sequenced
-  data = 2,      ///< one encoded envelope; sequenced
-  heartbeat = 3, ///< no payload; carries `acknowledged`
+  hello = 1,     ///< number 1 each way; a `hello` message
+  data = 2,      ///< one encoded envelope
+  heartbeat = 3, ///< no payload, no number; carries `acknowledged`
   goodbye = 4,   ///< orderly end: the sender will send nothing more
 };
 
@@ -26,10 +26,10 @@ struct frame_header {
   std::uint8_t reserved = 0;
   std::uint32_t source_rank = 0;
   std::uint32_t epoch = 0;        ///< incarnation of the source; frames of an older one are dropped
-  std::uint64_t sequence = 0;     ///< of data frames: 1, 2, 3 … per peer; else 0
+  std::uint64_t sequence = 0;     ///< 1, 2, 3 … per peer; 0: a heartbeat
   std::uint64_t acknowledged = 0; ///< highest sequence the source has handed to its actors
   std::uint32_t payload_bytes = 0;
-  std::uint32_t checksum = 0; ///< CRC-32C of the payload
+  std::uint32_t checksum = 0; ///< of header and payload: see frame_check.hpp
 };
 
 static_assert(sizeof(frame_header) == 40 && std::is_trivially_copyable_v<frame_header>);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "runtime/core/limits.hpp"
@@ -47,6 +48,19 @@ BOOST_AUTO_TEST_CASE(every_flipped_bit_of_a_payload_is_caught) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(every_flipped_bit_of_a_header_is_caught) {
+  const auto payload = payload_of(20);
+  const auto header = make_frame({}, payload);
+  for (std::size_t bit = 0; bit < sizeof header * 8; ++bit) {
+    auto flipped = header;
+    std::as_writable_bytes(std::span(&flipped, 1))[bit / 8] ^=
+        static_cast<std::byte>(1u << (bit % 8));
+    const auto checked = check_frame(flipped, payload);
+    BOOST_REQUIRE(!checked.has_value());
+    BOOST_TEST((checked.error().code == errc::malformed)); // not taken for another version
+  }
+}
+
 BOOST_AUTO_TEST_CASE(every_truncation_and_every_extension_of_a_payload_is_caught) {
   const auto payload = payload_of(64);
   const auto header = make_frame({}, payload);
@@ -74,9 +88,13 @@ BOOST_AUTO_TEST_CASE(a_wrong_header_is_refused_with_its_reason) {
   };
   const auto payload = payload_of(20);
   for (const auto& [spoil, code, says] : rows) {
-    auto header = make_frame({}, payload);
+    frame_header header;
     header.source_rank = 42;
     spoil(header);
+    const auto payload_fault = header.payload_bytes, checksum_fault = header.checksum;
+    header = make_frame(header, payload);
+    header.payload_bytes += payload_fault;
+    header.checksum ^= checksum_fault;
     const auto checked = check_frame(header, payload);
     BOOST_REQUIRE(!checked.has_value());
     BOOST_TEST((checked.error().code == code));
