@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/policy/replica_choice.hpp"
+
 namespace tokenrouter {
 
 namespace {
@@ -34,17 +36,47 @@ result<void> judge(const gateway_box& box, const submit& order) {
   return admit(x, box.options.models);
 }
 
+/// Chooses the replicas that serve a request and counts it as theirs.
+std::vector<std::uint16_t> take_replicas(gateway_box& box, std::span<const token_id> prompt) {
+  std::vector<std::uint16_t> chosen;
+  for (auto& live : box.load) {
+    chosen.push_back(choose_replica(live, prompt));
+    ++live[chosen.back()];
+  }
+  return chosen;
+}
+
+void forget(gateway_box& box, const request_ended& x) {
+  box.by_tag.erase(x.client_tag);
+  const auto found = box.requests.find(x.request);
+  if (found == box.requests.end())
+    return;
+  const auto& replicas = found->second.replicas;
+  for (std::size_t model = 0; model < replicas.size(); ++model)
+    --box.load[model][replicas[model]];
+  box.requests.erase(found);
+}
+
 void accept(self_pointer self, const request_client& client, submit&& order) {
   auto& box = self->state;
   if (auto verdict = judge(box, order); !verdict) {
     answer_unstarted(self, client, order, finish_reason::failed, verdict.error());
     return;
   }
+  const start_input begin{order.spec.sampling.seed, order.prompt, order.spec.request_score.value};
+  auto start = box.options.entry->start(begin);
+  if (start.model.value >= box.options.models.size()) {
+    answer_unstarted(self, client, order, finish_reason::failed,
+                     {errc::internal, "the routing method starts requests on a model that the job "
+                                      "does not have"});
+    return;
+  }
   auto options = std::make_shared<request_options>();
   options->id = make_request_id(box.options.self, box.next_counter++);
   options->order = std::move(order);
   options->order.spec.prompt_tokens = static_cast<std::uint32_t>(options->order.prompt.size());
-  options->entry = box.options.entry;
+  options->order.spec.replicas = take_replicas(box, options->order.prompt);
+  options->start = std::move(start);
   options->replicas = box.replicas;
   options->models = static_cast<std::uint32_t>(box.options.models.size());
   options->client = client;
@@ -55,15 +87,23 @@ void accept(self_pointer self, const request_client& client, submit&& order) {
   options->now_us = box.options.now_us;
   box.by_tag.emplace(options->order.client_tag, options->id);
   const request_id id = options->id;
-  box.requests.emplace(id, self->spawn(request, std::move(options)));
+  auto replicas = options->order.spec.replicas;
+  box.requests.emplace(
+      id, gateway_box::live_request{self->spawn(request, std::move(options)), std::move(replicas)});
 }
 
 void open(self_pointer self, const open_gateway& x) {
   auto& box = self->state;
+  box.load.resize(box.options.models.size());
   for (const auto& facts : x.replicas) {
+    const std::size_t model = facts.replica.model.value;
+    if (model >= box.options.models.size())
+      continue;
     box.replicas.push_back(facts.replica);
-    if (facts.replica.model.value < box.options.models.size())
-      box.options.models[facts.replica.model.value].pool_tokens = facts.pool_tokens;
+    auto& live = box.load[model];
+    live.resize(std::max<std::size_t>(live.size(), facts.replica.index + std::size_t{1}));
+    auto& pool_tokens = box.options.models[model].pool_tokens;
+    pool_tokens = pool_tokens == 0 ? facts.pool_tokens : std::min(pool_tokens, facts.pool_tokens);
   }
   box.open = true;
   for (auto& early : std::exchange(box.waiting, {}))
@@ -88,7 +128,7 @@ template <class Message>
 void forward(self_pointer self, request_id id, Message&& x) {
   auto& box = self->state;
   if (const auto found = box.requests.find(id); found != box.requests.end())
-    self->send(found->second, std::forward<Message>(x));
+    self->send(found->second.actor, std::forward<Message>(x));
   else
     ++box.late_messages;
 }
@@ -127,10 +167,7 @@ gateway_actor::behavior_type gateway(self_pointer self, gateway_options options)
       [self](commit_batch& x) { split(self, std::move(x)); },
       [self](request_failed& x) { forward(self, x.request, std::move(x)); },
       [self](const released& x) { forward(self, x.request, x); },
-      [self](const request_ended& x) {
-        self->state.requests.erase(x.request);
-        self->state.by_tag.erase(x.client_tag);
-      },
+      [self](const request_ended& x) { forget(self->state, x); },
   };
 }
 

@@ -11,6 +11,7 @@
 
 #include "actors/local_messages.hpp"
 #include "actors/request.hpp"
+#include "runtime/methods/method.hpp"
 #include "runtime/policy/admission.hpp"
 
 namespace tokenrouter {
@@ -26,9 +27,9 @@ using gateway_actor = caf::typed_actor<caf::reacts_to<open_gateway>,   ///< the 
 
 struct gateway_options {
   rank_id self;
-  replica_id entry;
-  std::vector<admission_model> models; ///< of the job; pools are filled in when it opens
-  std::uint32_t vocab_tokens = 0;      ///< ids below are legal for every model
+  std::shared_ptr<const method_entry> entry; ///< where requests start
+  std::vector<admission_model> models;       ///< of the job; pools are filled in when it opens
+  std::uint32_t vocab_tokens = 0;            ///< ids below are legal for every model
   request_outlet outlet;
   tracer_actor tracer; ///< null: no trace
   std::function<std::unique_ptr<text_stream>()> make_text;
@@ -45,7 +46,12 @@ struct gateway_box {
   std::vector<replica_id> replicas;
   std::vector<waiting_submit> waiting; ///< until the job is ready
   std::uint64_t next_counter = 1;
-  std::unordered_map<request_id, request_actor> requests;
+  struct live_request {
+    request_actor actor;
+    std::vector<std::uint16_t> replicas; ///< that serve it, for each model
+  };
+  std::unordered_map<request_id, live_request> requests;
+  std::vector<std::vector<std::uint32_t>> load; ///< live requests for each model and replica
   std::unordered_map<std::uint64_t, request_id> by_tag;
   std::uint64_t late_messages = 0; ///< for requests that are over
 };

@@ -13,14 +13,17 @@ namespace tokenrouter {
 struct pool_facts {
   std::uint32_t total_blocks = 0;
   std::uint32_t free_blocks = 0;
+  std::uint32_t cached_blocks = 0; ///< held as prefix cache alone: as good as free
   std::uint32_t parked_requests = 0;
 };
 
 /// Owns the blocks of one replica. One for each scheduler, on the same rank.
 using kv_pool_actor =
-    caf::typed_actor<caf::replies_to<lease>::with<lease_grant>, ///< blocks for a planned step
-                     caf::reacts_to<park>,                      ///< the turn went to a peer
-                     caf::reacts_to<give_back_blocks>,          ///< the request is over
+    caf::typed_actor<caf::replies_to<lease>::with<lease_grant>,       ///< blocks for a planned step
+                     caf::replies_to<prefix_query>::with<prefix_hit>, ///< a request begins
+                     caf::reacts_to<remember_prefix>,                 ///< its KV may serve others
+                     caf::reacts_to<park>,                            ///< the turn went to a peer
+                     caf::reacts_to<give_back_blocks>,                ///< the request is over
                      caf::replies_to<caf::get_atom>::with<pool_facts>>; ///< how full it is
 
 struct kv_pool_state {
@@ -28,7 +31,7 @@ struct kv_pool_state {
 };
 
 kv_pool_actor::behavior_type kv_pool(kv_pool_actor::stateful_pointer<kv_pool_state> self,
-                                     std::uint32_t blocks);
+                                     std::uint32_t blocks, bool keep_prefixes);
 
 /// The answer to a lease, tables of the granted wants included.
 lease_grant grant_lease(block_ledger& ledger, const lease& x);

@@ -42,8 +42,9 @@ struct token_delta {
 struct model_usage {
   std::uint32_t generated_tokens = 0;
   std::uint64_t computed_tokens = 0;
-  std::uint64_t recomputed_tokens = 0; ///< of the computed: run again after an eviction
-  std::uint32_t kv_tokens = 0; ///< positions it needed: what it computed when nothing was evicted
+  std::uint64_t cached_tokens = 0;     ///< taken from the prefix cache instead
+  std::uint64_t recomputed_tokens = 0; ///< of both: a second time, after eviction or rollback
+  std::uint32_t kv_tokens = 0; ///< positions it needed: computed + cached, less what came again
 };
 
 /// request → client: the end of a request, with the whole result.
@@ -66,6 +67,26 @@ struct request_ended {
   std::uint64_t client_tag = 0;
 };
 
+/// scheduler → kv_pool: a request that holds nothing may take cached blocks that spell the start
+/// of `tokens`, within the first `tokens_max`. Answered by `prefix_hit`.
+struct prefix_query {
+  request_id request;
+  std::uint64_t age = 0;
+  std::vector<token_id> tokens;
+  std::uint32_t tokens_max = 0;
+};
+
+struct prefix_hit {
+  request_id request;
+  std::uint32_t tokens = 0; ///< leading tokens whose KV it holds now
+};
+
+/// scheduler → kv_pool: the request's blocks hold the KV of these leading tokens.
+struct remember_prefix {
+  request_id request;
+  std::vector<token_id> tokens;
+};
+
 /// scheduler → kv_pool: blocks for the rows of a planned step. Answered by `lease_grant`.
 struct lease {
   std::vector<block_ledger::want> wants;
@@ -76,11 +97,12 @@ struct lease_grant {
   std::vector<request_id> evicted;         ///< hold no KV any more
   std::vector<block_id> block_tables;      ///< of the granted wants, one after the other
   std::vector<std::uint32_t> block_counts; ///< one for each want; 0 if refused
+  std::vector<block_copy> copies;          ///< to be done before the step
 };
 
 /// scheduler → kv_pool.
 struct park {
-  request_id request;
+  std::vector<request_id> requests;
 };
 struct give_back_blocks {
   request_id request;
@@ -158,6 +180,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::cancel)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::token_delta)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::request_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::request_ended)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::prefix_query)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::prefix_hit)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::remember_prefix)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::lease)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::lease_grant)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::park)

@@ -24,18 +24,31 @@ bool valid_sampling(const sampling_params& x) {
 
 } // namespace
 
+bool valid(const announce& x) {
+  return valid_model(x.to.model);
+}
+
 bool valid(const handoff& x) {
   const std::uint64_t end = std::uint64_t{x.offset} + x.tokens.size();
   const bool tokens_ok =
       !x.tokens.empty() && end <= limits::context_tokens_max &&
       std::all_of(x.tokens.begin(), x.tokens.end(), [](token_id t) { return t >= 0; });
   const bool spec_ok = x.spec.prompt_tokens >= 1 && x.spec.prompt_tokens <= end &&
-                       x.spec.max_new_tokens >= 1 && valid_sampling(x.spec.sampling);
+                       x.spec.max_new_tokens >= 1 && valid_sampling(x.spec.sampling) &&
+                       x.spec.replicas.size() <= limits::models_max;
+  const bool tentative_ok = x.tentative.size() <= x.tokens.size() &&
+                            x.tentative.size() + x.spec.prompt_tokens <= end &&
+                            std::all_of(x.tentative.begin(), x.tentative.end(),
+                                        [](const auto& t) { return valid_model(t.maker); });
+  const float weight = x.mix.weight.value;
+  const bool mix_ok = weight == 0 ? x.mix.distribution.empty()
+                                  : weight > 0 && weight <= 1 && !x.mix.distribution.empty();
   const bool kv_ok = x.kv_tokens.size() <= limits::models_max &&
                      std::all_of(x.kv_tokens.begin(), x.kv_tokens.end(),
                                  [&](std::uint32_t n) { return n <= end; });
   return x.turn >= 1 && valid_model(x.from.model) && valid_model(x.to.model) && tokens_ok &&
-         spec_ok && kv_ok && x.state.size_bytes() <= limits::method_state_bytes_max;
+         spec_ok && tentative_ok && mix_ok && kv_ok &&
+         x.state.size_bytes() <= limits::method_state_bytes_max;
 }
 
 bool valid(const handoff_gap& x) {
@@ -60,7 +73,16 @@ bool valid(const release& x) {
 }
 
 bool valid(const released& x) {
-  return valid_model(x.from.model) && x.recomputed_tokens <= x.computed_tokens;
+  return valid_model(x.from.model) && x.recomputed_tokens <= x.computed_tokens + x.cached_tokens;
+}
+
+bool valid(const replica_report& x) {
+  return valid_model(x.from.model) && x.steps.size() <= limits::reported_rows_max &&
+         x.moves.size() <= limits::models_max && x.moves.size() == x.committed_tokens.size();
+}
+
+bool valid(const batching_update& x) {
+  return valid_model(x.to.model) && x.thresholds.size() <= limits::models_max;
 }
 
 bool valid(const rank_ready& x) {

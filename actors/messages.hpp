@@ -9,6 +9,7 @@
 #include "runtime/core/ids.hpp"
 #include "runtime/exec/sampling.hpp"
 #include "runtime/methods/method.hpp"
+#include "runtime/policy/delayed_batching.hpp"
 #include "runtime/policy/finish.hpp"
 
 /// The protocol between ranks, in the order a request meets it. Messages carry ids, never handles:
@@ -41,10 +42,47 @@ struct request_spec {
   std::uint32_t max_new_tokens = 0;
   bool ignore_eos = false;
   sampling_params sampling;
+  exact_float request_score;           ///< the client's routing score; NaN: none
+  std::vector<std::uint16_t> replicas; ///< for each model: index of the replica that serves it
 
   template <class Inspector>
   friend auto inspect(Inspector& f, request_spec& x) {
-    return f(x.prompt_tokens, x.max_new_tokens, x.ignore_eos, x.sampling);
+    return f(x.prompt_tokens, x.max_new_tokens, x.ignore_eos, x.sampling, x.request_score,
+             x.replicas);
+  }
+};
+
+/// request → every scheduler, once, before its first handoff: one more request lives.
+struct announce {
+  request_id request;
+  replica_id to;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, announce& x) {
+    return f(x.request, x.to);
+  }
+};
+
+/// A token that is not committed yet, beside its place in handoff::tokens.
+struct tentative_token {
+  model_id maker;
+  exact_float logprob;
+  exact_float score; ///< of the first routing decision at its position; NaN: none
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, tentative_token& x) {
+    return f(x.maker, x.logprob, x.score);
+  }
+};
+
+/// One model's distribution over the next token, for the receiver to mix with its own.
+struct token_mix {
+  exact_float weight{0.0f}; ///< of the receiver's own; 0: nothing to mix
+  std::vector<exact_float> distribution;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, token_mix& x) {
+    return f(x.weight, x.distribution);
   }
 };
 
@@ -55,17 +93,19 @@ struct handoff {
   turn_number turn = 0;
   replica_id from;
   replica_id to;
-  std::uint32_t offset = 0;             ///< position of tokens[0]
-  std::vector<token_id> tokens;         ///< committed tokens from `offset` to the end
-  std::vector<std::uint32_t> kv_tokens; ///< for each model: leading tokens whose KV it holds
-  exact_float position_score;           ///< score of the first decision at the next position; NaN
+  std::uint32_t offset = 0;               ///< position of tokens[0]
+  std::vector<token_id> tokens;           ///< from `offset` to the end
+  std::vector<tentative_token> tentative; ///< of the last of `tokens`; the others are committed
+  std::vector<std::uint32_t> kv_tokens;   ///< for each model: leading tokens whose KV it holds
+  exact_float position_score;             ///< score of the first decision at the next position; NaN
+  token_mix mix;
   request_spec spec;
   method_state state;
 
   template <class Inspector>
   friend auto inspect(Inspector& f, handoff& x) {
-    return f(x.request, x.turn, x.from, x.to, x.offset, x.tokens, x.kv_tokens, x.position_score,
-             x.spec, x.state);
+    return f(x.request, x.turn, x.from, x.to, x.offset, x.tokens, x.tentative, x.kv_tokens,
+             x.position_score, x.mix, x.spec, x.state);
   }
 };
 
@@ -139,12 +179,50 @@ struct released {
   request_id request;
   replica_id from;
   std::uint64_t computed_tokens = 0;   ///< positions this replica ran for the request
-  std::uint64_t recomputed_tokens = 0; ///< of these, run again after an eviction
-  std::uint32_t kv_tokens = 0;         ///< leading positions whose KV it had computed at the end
+  std::uint64_t cached_tokens = 0;     ///< positions taken from the prefix cache instead
+  std::uint64_t recomputed_tokens = 0; ///< of both: a second time, after eviction or rollback
+  std::uint32_t kv_tokens = 0;         ///< the most leading positions whose KV it held
 
   template <class Inspector>
   friend auto inspect(Inspector& f, released& x) {
-    return f(x.request, x.from, x.computed_tokens, x.recomputed_tokens, x.kv_tokens);
+    return f(x.request, x.from, x.computed_tokens, x.cached_tokens, x.recomputed_tokens,
+             x.kv_tokens);
+  }
+};
+
+/// Steps with the same number of rows.
+struct step_bucket {
+  std::uint64_t count = 0;
+  std::uint64_t total_us = 0;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, step_bucket& x) {
+    return f(x.count, x.total_us);
+  }
+};
+
+/// scheduler → planner: what it measured since its last report.
+struct replica_report {
+  replica_id from;
+  std::vector<step_bucket> steps;              ///< [rows − 1]
+  std::vector<std::uint64_t> moves;            ///< for each model: requests that went there next
+  std::vector<std::uint64_t> committed_tokens; ///< … and tokens that became final with that
+  std::uint32_t live_requests_max = 0;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, replica_report& x) {
+    return f(x.from, x.steps, x.moves, x.committed_tokens, x.live_requests_max);
+  }
+};
+
+/// planner → every scheduler: batching thresholds of every model, from now on.
+struct batching_update {
+  replica_id to;
+  std::vector<batching_thresholds> thresholds;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, batching_update& x) {
+    return f(x.to, x.thresholds);
   }
 };
 
@@ -184,12 +262,15 @@ struct end_job {
   }
 };
 
+bool valid(const announce& x);
 bool valid(const handoff& x);
 bool valid(const handoff_gap& x);
 bool valid(const commit_batch& x);
 bool valid(const request_failed& x);
 bool valid(const release& x);
 bool valid(const released& x);
+bool valid(const replica_report& x);
+bool valid(const batching_update& x);
 bool valid(const rank_ready& x);
 bool valid(const end_job& x);
 

@@ -8,11 +8,14 @@ using self_pointer = request_actor::stateful_pointer<request_box>;
 
 void start(self_pointer self) {
   const auto& options = *self->state.options;
+  for (replica_id replica : options.replicas)
+    self->send(options.outlet, announce{options.id, replica});
   handoff first;
   first.request = options.id;
   first.turn = 1;
-  first.from = options.entry;
-  first.to = options.entry;
+  const model_id model = options.start.model;
+  first.from = first.to = {model, options.order.spec.replicas.at(model.value)};
+  first.state = options.start.state;
   first.tokens = options.order.prompt;
   first.spec = options.order.spec;
   self->send(options.outlet, std::move(first));

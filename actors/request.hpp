@@ -24,7 +24,8 @@ using request_actor = caf::typed_actor<caf::reacts_to<commit_batch>,   ///< its 
 using request_client = caf::typed_actor<caf::reacts_to<token_delta>, caf::reacts_to<request_done>>;
 
 /// Where a request's own messages go: the switchboard of its rank.
-using request_outlet = caf::typed_actor<caf::reacts_to<handoff>, caf::reacts_to<release>>;
+using request_outlet =
+    caf::typed_actor<caf::reacts_to<announce>, caf::reacts_to<handoff>, caf::reacts_to<release>>;
 
 /// Who keeps the table of requests: the gateway.
 using request_registry = caf::typed_actor<caf::reacts_to<request_ended>>;
@@ -42,7 +43,7 @@ class text_stream {
 struct request_options {
   request_id id;
   submit order;
-  replica_id entry;
+  request_start start;              ///< the model it starts on, and the method's state
   std::vector<replica_id> replicas; ///< all that may take part
   std::uint32_t models = 1;
   request_client client;

@@ -49,6 +49,7 @@ void request_state::on_released(const released& x) {
     return;
   auto& usage = usage_[x.from.model.value];
   usage.computed_tokens += x.computed_tokens;
+  usage.cached_tokens += x.cached_tokens;
   usage.recomputed_tokens += x.recomputed_tokens;
   usage.kv_tokens = std::max(usage.kv_tokens, x.kv_tokens);
 }

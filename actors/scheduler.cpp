@@ -1,21 +1,40 @@
 #include "actors/scheduler.hpp"
 
+#include <chrono>
+
 namespace tokenrouter {
 
 namespace {
 
 using self_pointer = scheduler_actor::stateful_pointer<scheduler_box>;
 
+/// Tokens and trace events can wait until the next step is on its way: the model must not.
+void flush_results(self_pointer self) {
+  auto& box = self->state;
+  auto& fx = box.effects;
+  for (auto& [home, batch] : fx.commits)
+    self->send(box.options.outlet, std::move(batch));
+  fx.commits.clear();
+  for (auto& x : fx.released_requests)
+    self->send(box.options.outlet, x);
+  fx.released_requests.clear();
+  if (box.options.tracer && !fx.trace.empty())
+    self->send(box.options.tracer, std::exchange(fx.trace, {}));
+}
+
 /// Steps are formed by a message to oneself, so that everything already in the mailbox (handoffs,
 /// releases) is drained before a batch is planned.
 void request_tick(self_pointer self) {
   auto& box = self->state;
+  if (!box.work)
+    flush_results(self); // no step is formed before the one under way is back
   if (box.tick_sent || box.leasing || !box.work)
     return;
   box.tick_sent = true;
   self->send(self, caf::tick_atom::value);
 }
 
+/// Sends what the others wait for: turns, what the pool must know.
 void flush(self_pointer self) {
   auto& box = self->state;
   auto& fx = box.effects;
@@ -24,19 +43,21 @@ void flush(self_pointer self) {
     self->send(outlet, std::move(x));
   for (auto& x : fx.gaps)
     self->send(outlet, x);
-  for (auto& [home, batch] : fx.commits)
-    self->send(outlet, std::move(batch));
+  if (!fx.failures.empty())
+    flush_results(self);
   for (auto& x : fx.failures)
     self->send(outlet, std::move(x));
-  for (auto x : fx.park)
-    self->send(box.options.pool, park{x});
+  if (fx.report)
+    self->send(outlet, std::move(*fx.report));
+  for (auto& x : fx.queries)
+    self->send(box.options.pool, std::move(x));
+  for (auto& x : fx.remember)
+    self->send(box.options.pool, std::move(x));
+  if (!fx.park.empty())
+    self->send(box.options.pool, park{std::move(fx.park)});
   for (auto x : fx.give_back)
     self->send(box.options.pool, give_back_blocks{x});
-  for (auto& x : fx.released_requests)
-    self->send(outlet, x);
-  if (box.options.tracer && !fx.trace.empty())
-    self->send(box.options.tracer, std::move(fx.trace));
-  fx = {};
+  fx.clear_sent();
   const bool busy = box.core->live_requests() > 0;
   if (busy != box.busy) {
     box.busy = busy;
@@ -54,6 +75,18 @@ void start_step(self_pointer self, const lease_grant& grant) {
   }
   box.work->sent_us = now_us;
   self->send(box.options.model, run_step{std::move(box.work)});
+  flush_results(self);
+}
+
+/// Too few requests wait for a step: it starts when more come, or at the latest when this fires.
+void wait_for_more(self_pointer self) {
+  auto& box = self->state;
+  const auto until_us = box.core->delayed_until_us();
+  if (!until_us || box.timer_us == *until_us)
+    return;
+  box.timer_us = *until_us;
+  self->delayed_send(self, std::chrono::microseconds(*until_us - box.options.now_us()),
+                     caf::tick_atom::value);
 }
 
 void tick(self_pointer self) {
@@ -62,8 +95,11 @@ void tick(self_pointer self) {
   if (box.leasing || !box.work)
     return;
   auto wants = box.core->plan(box.options.now_us());
-  if (wants.empty())
+  if (wants.empty()) {
+    flush_results(self);
+    wait_for_more(self);
     return;
+  }
   box.leasing = true;
   self->request(box.options.pool, caf::infinite, lease{std::move(wants)})
       .then([self](const lease_grant& grant) { start_step(self, grant); });
@@ -77,6 +113,10 @@ scheduler_actor::behavior_type scheduler(self_pointer self, scheduler_options op
   box.core.emplace(box.options.config, box.options.make_role());
   box.work = std::make_shared<step_work>();
   return {
+      [self](const announce& x) {
+        self->state.core->on_announce(x.request);
+        request_tick(self); // a threshold may be lower for more live requests
+      },
       [self](handoff& x) {
         auto& b = self->state;
         b.core->on_handoff(std::move(x), b.options.now_us(), b.effects);
@@ -87,11 +127,21 @@ scheduler_actor::behavior_type scheduler(self_pointer self, scheduler_options op
         auto& b = self->state;
         b.core->on_gap(x, b.options.now_us(), b.effects);
         flush(self);
+        request_tick(self);
       },
       [self](const release& x) {
         auto& b = self->state;
         b.core->on_release(x.request, b.effects);
         flush(self);
+        request_tick(self); // … or for fewer
+      },
+      [self](batching_update& x) {
+        self->state.core->set_thresholds(std::move(x.thresholds));
+        request_tick(self);
+      },
+      [self](const prefix_hit& x) {
+        self->state.core->on_prefix(x);
+        request_tick(self);
       },
       [self](step_done& x) {
         auto& b = self->state;

@@ -16,16 +16,20 @@
 namespace tokenrouter {
 
 /// Leads one replica: forms its steps, routes what they propose, passes turns on.
-using scheduler_actor = caf::typed_actor<caf::reacts_to<handoff>,         ///< the turn comes here
+using scheduler_actor = caf::typed_actor<caf::reacts_to<announce>,        ///< a request lives
+                                         caf::reacts_to<handoff>,         ///< the turn comes here
                                          caf::reacts_to<handoff_gap>,     ///< a peer lacks tokens
                                          caf::reacts_to<release>,         ///< a request is over
+                                         caf::reacts_to<batching_update>, ///< new thresholds
+                                         caf::reacts_to<prefix_hit>,      ///< cached KV it has
                                          caf::reacts_to<step_done>,       ///< the model's answer
                                          caf::reacts_to<caf::tick_atom>>; ///< form a step
 
 /// Where a scheduler's messages go: the switchboard of its rank.
-using scheduler_outlet = caf::typed_actor<caf::reacts_to<handoff>, caf::reacts_to<handoff_gap>,
-                                          caf::reacts_to<commit_batch>,
-                                          caf::reacts_to<request_failed>, caf::reacts_to<released>>;
+using scheduler_outlet =
+    caf::typed_actor<caf::reacts_to<handoff>, caf::reacts_to<handoff_gap>,
+                     caf::reacts_to<commit_batch>, caf::reacts_to<request_failed>,
+                     caf::reacts_to<released>, caf::reacts_to<replica_report>>;
 
 struct scheduler_options {
   scheduler_config config;
@@ -46,6 +50,7 @@ struct scheduler_box {
   std::shared_ptr<step_work> work; ///< null while a step is under way
   bool tick_sent = false;
   bool leasing = false;
+  std::uint64_t timer_us = 0; ///< when a delayed step is tried again; 0: no timer
   bool busy = false;
 };
 

@@ -1,7 +1,6 @@
 #include "actors/scheduler_state.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
@@ -10,20 +9,21 @@
 
 namespace tokenrouter {
 
-namespace {
-
-std::uint32_t length(const std::vector<token_id>& tokens) {
-  return static_cast<std::uint32_t>(tokens.size());
-}
-
-std::uint32_t elapsed_us(std::uint64_t from_us, std::uint64_t to_us) {
-  return to_us > from_us ? static_cast<std::uint32_t>(to_us - from_us) : 0;
-}
-
-} // namespace
-
 scheduler_state::scheduler_state(scheduler_config config, std::unique_ptr<const method_role> role)
-    : config_(std::move(config)), role_(std::move(role)), needs_(role_->needs()) {}
+    : config_(std::move(config)), role_(std::move(role)), needs_(role_->needs()),
+      statistics_(config_.self, config_.models) {
+  config_.thresholds.resize(config_.models);
+}
+
+void scheduler_state::on_announce(request_id request) {
+  if (buried_.count(request) == 0)
+    announced_.insert(request);
+}
+
+void scheduler_state::set_thresholds(std::vector<batching_thresholds> thresholds) {
+  config_.thresholds = std::move(thresholds);
+  config_.thresholds.resize(config_.models);
+}
 
 void scheduler_state::on_handoff(handoff&& x, std::uint64_t now_us, scheduler_effects& fx) {
   if (buried_.count(x.request) != 0) {
@@ -31,9 +31,10 @@ void scheduler_state::on_handoff(handoff&& x, std::uint64_t now_us, scheduler_ef
     return;
   }
   const auto found = sequences_.find(x.request);
-  const handoff_local local = found == sequences_.end()
-                                  ? handoff_local{}
-                                  : handoff_local{found->second.turn, found->second.tokens};
+  handoff_local local;
+  if (found != sequences_.end())
+    local = {found->second.turn, found->second.committed(),
+             static_cast<std::uint32_t>(found->second.tentative.size())};
   switch (judge_handoff(local, {x.turn, x.offset, x.tokens})) {
   case handoff_verdict::stale:
     ++counters_.stale_handoffs;
@@ -63,27 +64,33 @@ void scheduler_state::on_handoff(handoff&& x, std::uint64_t now_us, scheduler_ef
     s.request = x.request;
     s.age = next_age_++;
   }
-  const std::uint32_t known = length(s.tokens);
-  s.tokens.resize(x.offset);
-  s.tokens.insert(s.tokens.end(), x.tokens.begin(), x.tokens.end());
-  // A turn that comes back with nothing new: the last position runs again to propose.
-  s.kv_tokens = std::min(s.kv_tokens, length(s.tokens) - 1);
-  s.turn = x.turn;
-  s.has_turn = true;
-  s.ready_since_us = now_us;
-  s.peer_kv_tokens = std::move(x.kv_tokens);
-  s.peer_kv_tokens.resize(config_.models, 0);
-  s.position_score = x.position_score;
-  s.spec = x.spec;
-  s.state = std::move(x.state);
-  const std::uint32_t peer_tokens = length(s.tokens) - std::max(known, s.spec.prompt_tokens);
-  if (peer_tokens > 0)
-    check(role_->receive({length(s.tokens), peer_tokens}, s.state) == peer_tokens,
-          "committed tokens of a peer are accepted whole");
+  const replica_id from = x.from;
+  const std::uint32_t offset = x.offset;
+  const auto shipped = static_cast<std::uint32_t>(x.tokens.size());
+  s.take(std::move(x), config_.models, now_us);
+  s.prepare(needs_.tail_positions);
+  query_prefix(s, fx);
   if (config_.trace)
-    fx.trace.handoffs.push_back({now_us, s.request.value, s.turn, length(s.tokens), x.offset,
-                                 length(x.tokens), x.from.model.value, config_.self.model.value,
-                                 handoff_side::received, 0, s.position_score.value});
+    fx.trace.handoffs.push_back({now_us, s.request.value, s.turn, s.length(), offset, shipped,
+                                 from.model.value, config_.self.model.value, handoff_side::received,
+                                 0, s.position_score.value});
+}
+
+void scheduler_state::query_prefix(sequence& s, scheduler_effects& fx) const {
+  if (!config_.keep_prefixes || s.kv_tokens > 0 || s.answer_from < limits::block_tokens)
+    return;
+  s.matching = true;
+  fx.queries.push_back({s.request, s.age, s.tokens, s.answer_from});
+}
+
+void scheduler_state::on_prefix(const prefix_hit& x) {
+  const auto found = sequences_.find(x.request);
+  if (found == sequences_.end())
+    return;
+  auto& s = found->second;
+  s.matching = false;
+  check(s.kv_tokens == 0 && x.tokens <= s.answer_from, "cached KV ends before what is answered");
+  s.advance(x.tokens, true);
 }
 
 void scheduler_state::on_gap(const handoff_gap& x, std::uint64_t now_us, scheduler_effects& fx) {
@@ -94,20 +101,21 @@ void scheduler_state::on_gap(const handoff_gap& x, std::uint64_t now_us, schedul
     return;
   }
   const auto& s = found->second;
-  const std::uint32_t offset = std::min(x.have_tokens, length(s.tokens) - 1);
-  fx.handoffs.push_back(make_handoff(s, s.sent_to, offset));
+  const std::uint32_t offset = std::min({x.have_tokens, s.length() - 1, s.committed_tokens()});
+  fx.handoffs.push_back(make_handoff(s, offset));
   if (config_.trace)
-    fx.trace.handoffs.push_back({now_us, s.request.value, s.sent_turn, length(s.tokens), offset,
-                                 length(s.tokens) - offset, config_.self.model.value,
+    fx.trace.handoffs.push_back({now_us, s.request.value, s.sent_turn, s.length(), offset,
+                                 s.length() - offset, config_.self.model.value,
                                  s.sent_to.model.value, handoff_side::sent, 0,
                                  s.position_score.value});
 }
 
 void scheduler_state::on_release(request_id request, scheduler_effects& fx) {
   bury(request);
+  announced_.erase(request);
   const auto found = sequences_.find(request);
   if (found == sequences_.end()) {
-    fx.released_requests.push_back({request, config_.self, 0, 0, 0});
+    fx.released_requests.push_back({request, config_.self, 0, 0, 0, 0});
     return;
   }
   if (found->second.in_step) {
@@ -118,28 +126,53 @@ void scheduler_state::on_release(request_id request, scheduler_effects& fx) {
   sequences_.erase(found);
 }
 
-std::vector<block_ledger::want> scheduler_state::plan(std::uint64_t now_us) {
-  if (!running_.empty() || !planned_.empty())
-    return {};
-  std::vector<batch_candidate> candidates;
-  std::vector<sequence*> waiting;
+scheduler_state::waiting scheduler_state::list_waiting(std::uint64_t now_us) {
+  waiting w;
+  w.oldest_ready_us = now_us;
   for (auto& [id, s] : sequences_) {
-    if (!s.has_turn || s.finished)
+    if (!s.has_turn || s.finished || s.matching)
       continue;
     check(s.kv_tokens < s.tokens.size(), "a sequence with the turn has a token to run");
-    candidates.push_back(
-        {static_cast<std::uint32_t>(waiting.size()), length(s.tokens) - s.kv_tokens, s.age});
-    waiting.push_back(&s);
+    w.candidates.push_back(
+        {static_cast<std::uint32_t>(w.sequences.size()), s.lacking_tokens(), s.age});
+    w.sequences.push_back(&s);
+    w.oldest_ready_us = std::min(w.oldest_ready_us, s.ready_since_us);
   }
-  if (candidates.empty())
+  return w;
+}
+
+/// Too few wait for a step to be worth it, and none has waited too long.
+bool scheduler_state::must_wait(const waiting& w, std::uint64_t now_us) {
+  const std::uint32_t threshold =
+      threshold_in_force({config_.thresholds, config_.self.model.value, config_.replicas,
+                          static_cast<std::uint32_t>(announced_.size())});
+  if (w.candidates.size() >= threshold)
+    return false;
+  if (config_.delay_timeout_us == 0)
+    return true;
+  const std::uint64_t until_us = w.oldest_ready_us + config_.delay_timeout_us;
+  if (now_us < until_us) {
+    delayed_until_us_ = until_us;
+    return true;
+  }
+  ++counters_.delay_timeouts;
+  return false;
+}
+
+std::vector<block_ledger::want> scheduler_state::plan(std::uint64_t now_us) {
+  delayed_until_us_.reset();
+  if (!running_.empty() || !planned_.empty())
+    return {};
+  const auto w = list_waiting(now_us);
+  if (w.candidates.empty() || must_wait(w, now_us))
     return {};
   plan_started_us_ = now_us;
   oldest_ready_us_ = now_us;
   std::vector<block_ledger::want> wants;
-  for (const auto& row : plan_batch(candidates, config_.limits)) {
-    auto& s = *waiting[row.index];
-    planned_.push_back({s.request, row, length(s.tokens) - s.kv_tokens > 1});
-    wants.push_back({s.request, s.kv_tokens + row.token_count, s.age});
+  for (const auto& row : plan_batch(w.candidates, config_.limits)) {
+    auto& s = *w.sequences[row.index];
+    planned_.push_back({s.request, row, s.lacking_tokens() > 1});
+    wants.push_back({s.request, s.kv_tokens + row.token_count, s.age, s.kv_tokens});
     oldest_ready_us_ = std::min(oldest_ready_us_, s.ready_since_us);
   }
   return wants;
@@ -151,12 +184,14 @@ bool scheduler_state::commit_plan(const lease_grant& grant, std::uint64_t now_us
     const auto found = sequences_.find(gone);
     if (found == sequences_.end())
       continue;
-    found->second.kv_tokens = 0;
+    found->second.cut_kv(0);
+    if (found->second.has_turn)
+      found->second.prepare(needs_.tail_positions);
     ++counters_.evictions;
   }
-  in.tokens.clear();
+  in.clear();
   in.block_tables.assign(grant.block_tables.begin(), grant.block_tables.end());
-  in.rows.clear();
+  in.copies.assign(grant.copies.begin(), grant.copies.end());
   std::uint32_t block_offset = 0;
   for (std::size_t i = 0; i < planned_.size(); ++i) {
     const std::uint32_t blocks = grant.block_counts[i];
@@ -165,23 +200,8 @@ bool scheduler_state::commit_plan(const lease_grant& grant, std::uint64_t now_us
     const auto found = sequences_.find(planned_[i].request);
     if (grant.granted[i] == 0 || found == sequences_.end())
       continue;
-    auto& s = found->second;
-    const auto& plan = planned_[i].plan;
-    step_row row;
-    row.request = s.request;
-    row.token_offset = length(in.tokens);
-    row.token_count = plan.token_count;
-    row.start_position = s.kv_tokens;
-    row.block_offset = row_blocks;
-    row.block_count = blocks;
-    row.wants_token = plan.last;
-    row.signals = plan.last ? needs_.signals : 0;
-    row.sampling = s.spec.sampling;
-    row.sample_stream = sample_stream(config_.self.model.value);
-    in.tokens.insert(in.tokens.end(), s.tokens.begin() + s.kv_tokens,
-                     s.tokens.begin() + s.kv_tokens + plan.token_count);
-    in.rows.push_back(row);
-    s.in_step = true;
+    append_row(found->second, planned_[i].plan, row_blocks, blocks, in);
+    found->second.in_step = true;
     running_.push_back(planned_[i]);
   }
   planned_.clear();
@@ -189,136 +209,58 @@ bool scheduler_state::commit_plan(const lease_grant& grant, std::uint64_t now_us
   return !running_.empty();
 }
 
-void scheduler_state::on_step_done(const step_work& work, std::uint64_t now_us,
-                                   scheduler_effects& fx) {
-  check(work.out.rows.size() == running_.size(), "a step answers every row");
-  step_event event;
-  event.time_us = now_us;
-  event.rows = static_cast<std::uint32_t>(running_.size());
-  event.wait_us = elapsed_us(oldest_ready_us_, plan_started_us_);
-  event.plan_us = elapsed_us(plan_started_us_, plan_done_us_);
-  event.turnaround_us = elapsed_us(work.sent_us, now_us);
-  event.step_us = work.out.step_us;
-  event.model = config_.self.model.value;
-  const auto rows = std::move(running_);
-  running_.clear();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    auto& s = sequences_.at(rows[i].request);
-    const std::uint32_t count = rows[i].plan.token_count;
-    event.tokens += count;
-    event.prefill_tokens += rows[i].prefill ? count : 0;
-    event.proposing_rows += rows[i].plan.last ? 1 : 0;
-    s.in_step = false;
-    s.computed_tokens += count;
-    if (s.kv_tokens < s.kv_computed_tokens)
-      s.recomputed_tokens += std::min(count, s.kv_computed_tokens - s.kv_tokens);
-    s.kv_tokens += count;
-    s.kv_computed_tokens = std::max(s.kv_computed_tokens, s.kv_tokens);
-    if (s.doomed) {
-      forget(s, fx);
-      sequences_.erase(rows[i].request);
-    } else if (rows[i].plan.last) {
-      route_row(s, work.out.rows[i], now_us, fx);
-    }
+void scheduler_state::append_row(const sequence& s, const planned_row& plan,
+                                 std::uint32_t block_offset, std::uint32_t blocks,
+                                 step_input& in) const {
+  step_row row;
+  row.request = s.request;
+  row.token_offset = static_cast<std::uint32_t>(in.tokens.size());
+  row.token_count = plan.token_count;
+  row.start_position = s.kv_tokens;
+  row.block_offset = block_offset;
+  row.block_count = blocks;
+  row.answered_positions = s.answered_in(plan.token_count);
+  row.signals = row.answered_positions > 0 ? needs_.signals : 0;
+  row.sampling = s.spec.sampling;
+  row.sample_stream =
+      sample_stream(needs_.shares_sampling_stream ? std::uint16_t{0} : config_.self.model.value);
+  if (plan.last && s.mix.weight.value > 0) {
+    row.mix_weight = s.mix.weight.value;
+    row.mix_offset = static_cast<std::uint32_t>(in.mixes.size());
+    for (const auto& p : s.mix.distribution)
+      in.mixes.push_back(p.value);
   }
-  if (config_.trace)
-    fx.trace.steps.push_back(event);
+  in.tokens.insert(in.tokens.end(), s.tokens.begin() + s.kv_tokens,
+                   s.tokens.begin() + s.kv_tokens + plan.token_count);
+  in.rows.push_back(row);
 }
 
-void scheduler_state::stamp_route_time(scheduler_effects& fx, std::uint64_t now_us) {
-  if (!fx.trace.steps.empty())
-    fx.trace.steps.back().route_us = elapsed_us(fx.trace.steps.back().time_us, now_us);
-}
-
-void scheduler_state::route_row(sequence& s, const step_row_output& out, std::uint64_t now_us,
-                                scheduler_effects& fx) {
-  check(s.kv_tokens == s.tokens.size(), "a proposal follows the last committed token");
-  route_input in;
-  in.seed = s.spec.sampling.seed;
-  in.position = length(s.tokens);
-  in.prompt_tokens = s.spec.prompt_tokens;
-  in.proposed = out.token;
-  in.entropy_nats = out.entropy_nats;
-  in.entropy_normalised = out.entropy_normalised;
-  in.entropy_top20_nats = out.entropy_top20_nats;
-  in.aleatoric = out.aleatoric;
-  in.epistemic = out.epistemic;
-  in.head_score = out.head_scores[0];
-  const route_decision decision = role_->route(in, s.state);
-  if (std::isnan(s.position_score.value))
-    s.position_score.value = decision.score;
-  if (decision.action != route_action::go_drop)
-    commit_token(s, out.token, out.logprob, s.position_score.value, now_us, fx);
-  s.ready_since_us = now_us;
-  if (s.finished) {
-    s.has_turn = false;
-    fx.park.push_back(s.request);
-  } else if (decision.action != route_action::stay) {
-    hand_over(s, decision, now_us, fx);
-  }
-}
-
-void scheduler_state::commit_token(sequence& s, token_id token, float logprob, float score,
-                                   std::uint64_t now_us, scheduler_effects& fx) {
-  const std::uint32_t position = length(s.tokens);
-  s.tokens.push_back(token);
-  s.position_score = {};
-  const auto finish = check_finish(
-      token, position + 1,
-      {s.spec.prompt_tokens, s.spec.max_new_tokens, config_.context_tokens_max, s.spec.ignore_eos},
-      config_.eos_tokens);
-  s.finished = finish != finish_reason::none;
-  const rank_id home = home_of(s.request);
-  auto& batch = fx.commits[home];
-  batch.home = home;
-  batch.commits.push_back(
-      {s.request, s.turn, position, token, config_.self.model, {score}, {logprob}, finish});
-  if (config_.trace)
-    fx.trace.tokens.push_back({now_us, s.request.value, position, token, s.turn, score, logprob,
-                               config_.self.model.value, static_cast<std::uint16_t>(finish)});
-}
-
-void scheduler_state::hand_over(sequence& s, const route_decision& decision, std::uint64_t now_us,
-                                scheduler_effects& fx) {
-  check(decision.target.value < config_.models && decision.target != config_.self.model,
-        "a handoff goes to another model of the job");
-  const replica_id to{decision.target, 0};
-  s.peer_kv_tokens[config_.self.model.value] = s.kv_tokens;
-  const std::uint32_t offset =
-      role_->send(s.peer_kv_tokens[decision.target.value], length(s.tokens));
-  s.has_turn = false;
-  s.sent_to = to;
-  s.sent_turn = s.turn + 1;
-  fx.handoffs.push_back(make_handoff(s, to, offset));
-  fx.park.push_back(s.request);
-  if (config_.trace)
-    fx.trace.handoffs.push_back(
-        {now_us, s.request.value, s.sent_turn, length(s.tokens), offset, length(s.tokens) - offset,
-         config_.self.model.value, to.model.value, handoff_side::sent,
-         static_cast<std::uint16_t>(decision.action == route_action::go_keep), decision.score});
-}
-
-handoff scheduler_state::make_handoff(const sequence& s, replica_id to,
-                                      std::uint32_t offset) const {
+handoff scheduler_state::make_handoff(const sequence& s, std::uint32_t offset) const {
   check(offset < s.tokens.size(), "a handoff carries at least one token");
   handoff x;
   x.request = s.request;
   x.turn = s.sent_turn;
   x.from = config_.self;
-  x.to = to;
+  x.to = s.sent_to;
   x.offset = offset;
   x.tokens.assign(s.tokens.begin() + offset, s.tokens.end());
+  x.tentative = s.tentative;
   x.kv_tokens = s.peer_kv_tokens;
   x.position_score = s.position_score;
+  x.mix = s.sent_mix;
   x.spec = s.spec;
   x.state = s.state;
   return x;
 }
 
-void scheduler_state::forget(const sequence& s, scheduler_effects& fx) {
+void scheduler_state::forget(sequence& s, scheduler_effects& fx) {
+  if (config_.keep_prefixes) {
+    s.tokens.resize(std::min(s.kv_tokens, s.committed_tokens()));
+    fx.remember.push_back({s.request, std::move(s.tokens)});
+  }
   fx.give_back.push_back(s.request);
-  fx.released_requests.push_back(
-      {s.request, config_.self, s.computed_tokens, s.recomputed_tokens, s.kv_computed_tokens});
+  fx.released_requests.push_back({s.request, config_.self, s.computed_tokens, s.cached_tokens,
+                                  s.recomputed_tokens, s.kv_reached_tokens});
 }
 
 void scheduler_state::bury(request_id request) {

@@ -4,22 +4,31 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "actors/local_messages.hpp"
+#include "actors/sequence.hpp"
+#include "actors/step_statistics.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/policy/batching.hpp"
+#include "runtime/policy/delayed_batching.hpp"
 
 namespace tokenrouter {
 
 struct scheduler_config {
   replica_id self;
-  std::uint32_t models = 1; ///< in the job
+  std::uint32_t models = 1;   ///< in the job
+  std::uint32_t replicas = 1; ///< of this model
   batch_limits limits;
-  std::vector<token_id> eos_tokens;     ///< of all models of the job
-  std::uint32_t context_tokens_max = 0; ///< smallest of all models of the job
+  std::vector<batching_thresholds> thresholds; ///< of every model; empty: no delay anywhere
+  std::uint64_t delay_timeout_us = 0;          ///< a delayed step starts after that; 0: never
+  std::vector<token_id> eos_tokens;            ///< of all models of the job
+  std::uint32_t context_tokens_max = 0;        ///< smallest of all models of the job
+  bool keep_prefixes = false;                  ///< the pool has a prefix cache
+  bool measure = false;                        ///< report step times and moves to the planner
   bool trace = false;
 };
 
@@ -29,10 +38,25 @@ struct scheduler_effects {
   std::vector<handoff_gap> gaps;
   std::map<rank_id, commit_batch> commits;
   std::vector<request_failed> failures;
+  std::vector<prefix_query> queries;
+  std::vector<remember_prefix> remember;
   std::vector<request_id> park;
   std::vector<request_id> give_back;
   std::vector<released> released_requests;
+  std::optional<replica_report> report;
   trace_batch trace;
+
+  /// Empties all but what `scheduler` sends later: commits, releases, trace.
+  void clear_sent() {
+    handoffs.clear();
+    gaps.clear();
+    failures.clear();
+    queries.clear();
+    remember.clear();
+    park.clear();
+    give_back.clear();
+    report.reset();
+  }
 };
 
 /// Counts since the start; each is a fault of a peer or a race that the protocol allows.
@@ -41,6 +65,8 @@ struct scheduler_counters {
   std::uint64_t late_handoffs = 0;  ///< for a request that was released
   std::uint64_t gaps_asked = 0;
   std::uint64_t evictions = 0;
+  std::uint64_t rolled_back_tokens = 0;
+  std::uint64_t delay_timeouts = 0; ///< steps that started although too few waited
 };
 
 /// One replica's sequences: which wait for a step, run in it, or are parked while a peer has the
@@ -51,12 +77,19 @@ class scheduler_state {
   /// The role outlives the state's owner.
   scheduler_state(scheduler_config config, std::unique_ptr<const method_role> role);
 
+  void on_announce(request_id request);
   void on_handoff(handoff&& x, std::uint64_t now_us, scheduler_effects& fx);
   void on_gap(const handoff_gap& x, std::uint64_t now_us, scheduler_effects& fx);
   void on_release(request_id request, scheduler_effects& fx);
+  void on_prefix(const prefix_hit& x);
+  void set_thresholds(std::vector<batching_thresholds> thresholds);
 
-  /// Plans the next step; nothing if one is under way or nothing waits. The blocks it needs:
+  /// Plans the next step; nothing if one is under way, nothing waits, or too little waits for a
+  /// step to be worth it (`delayed_until_us`). The blocks it needs:
   std::vector<block_ledger::want> plan(std::uint64_t now_us);
+
+  /// After a plan that came out empty: when it must be tried again, whatever happens.
+  std::optional<std::uint64_t> delayed_until_us() const { return delayed_until_us_; }
 
   /// Turns the plan into the input of a step, rows without blocks left out. False: no row is left.
   bool commit_plan(const lease_grant& grant, std::uint64_t now_us, step_input& in);
@@ -71,56 +104,62 @@ class scheduler_state {
   const scheduler_counters& counters() const { return counters_; }
 
  private:
-  struct sequence {
-    request_id request;
-    turn_number turn = 0; ///< newest seen
-    bool has_turn = false;
-    bool in_step = false;
-    bool doomed = false;   ///< released while in a step
-    bool finished = false; ///< its last token was committed here
-    std::uint64_t age = 0;
-    std::uint64_t ready_since_us = 0;
-    std::vector<token_id> tokens;              ///< prompt and output as known here
-    std::uint32_t kv_tokens = 0;               ///< leading tokens whose KV is here
-    std::uint32_t kv_computed_tokens = 0;      ///< the most kv_tokens ever was
-    std::vector<std::uint32_t> peer_kv_tokens; ///< for each model, as last heard
-    exact_float position_score;                ///< carried from earlier stages of this position
-    request_spec spec;
-    method_state state;
-    std::uint64_t computed_tokens = 0;
-    std::uint64_t recomputed_tokens = 0;
-    replica_id sent_to;        ///< of the handoff that gave the turn away
-    turn_number sent_turn = 0; ///< 0: none
-  };
-
   struct running_row {
     request_id request;
     planned_row plan;
     bool prefill = false;
   };
 
-  void commit_token(sequence& s, token_id token, float logprob, float score, std::uint64_t now_us,
-                    scheduler_effects& fx);
-  void hand_over(sequence& s, const route_decision& decision, std::uint64_t now_us,
-                 scheduler_effects& fx);
-  handoff make_handoff(const sequence& s, replica_id to, std::uint32_t offset) const;
-  void route_row(sequence& s, const step_row_output& out, std::uint64_t now_us,
-                 scheduler_effects& fx);
-  void forget(const sequence& s, scheduler_effects& fx);
+  struct waiting {
+    std::vector<batch_candidate> candidates;
+    std::vector<sequence*> sequences;
+    std::uint64_t oldest_ready_us = 0;
+  };
+
+  waiting list_waiting(std::uint64_t now_us);
+  bool must_wait(const waiting& w, std::uint64_t now_us);
+  void append_row(const sequence& s, const planned_row& plan, std::uint32_t block_offset,
+                  std::uint32_t blocks, step_input& in) const;
+
+  // scheduler_results.cpp: from a step's results to commits and handoffs.
+  struct row_result {
+    sequence& s;
+    const step_output& out;
+    std::uint64_t now_us;
+    scheduler_effects& fx;
+  };
+  void take_answers(sequence& s, const step_output& out, std::size_t row, std::uint32_t answered,
+                    std::size_t& next_earlier) const;
+  std::size_t judge_tentative(const row_result& r);
+  void settle(const row_result& r);
+  void act(const row_result& r, const route_decision& decision, const step_row_output& proposal);
+  route_input input_of(const sequence& s, const step_row_output& proposal) const;
+  void append_tentative(sequence& s, token_id token, float logprob, float score) const;
+  void commit_tentative(const row_result& r, std::size_t count);
+  void hand_over(const row_result& r, const route_decision& decision,
+                 const step_row_output& proposal);
+  void fail_role(const row_result& r, const char* what);
+  handoff make_handoff(const sequence& s, std::uint32_t offset) const;
+  void forget(sequence& s, scheduler_effects& fx);
   void bury(request_id request);
+  void query_prefix(sequence& s, scheduler_effects& fx) const;
+  finish_reason finish_at(const sequence& s, token_id token, std::uint32_t committed_tokens) const;
 
   scheduler_config config_;
   std::unique_ptr<const method_role> role_;
   role_needs needs_;
   std::unordered_map<request_id, sequence> sequences_;
-  std::vector<running_row> planned_; ///< between plan and commit_plan
-  std::vector<running_row> running_; ///< in the step under way
+  std::unordered_set<request_id> announced_; ///< live in the whole job
+  std::vector<running_row> planned_;         ///< between plan and commit_plan
+  std::vector<running_row> running_;         ///< in the step under way
   std::uint64_t plan_started_us_ = 0;
   std::uint64_t plan_done_us_ = 0;
   std::uint64_t oldest_ready_us_ = 0;
+  std::optional<std::uint64_t> delayed_until_us_;
   std::uint64_t next_age_ = 1;
   std::deque<request_id> tombstones_;
   std::unordered_set<request_id> buried_;
+  step_statistics statistics_;
   scheduler_counters counters_;
 };
 

@@ -27,6 +27,9 @@ void deliver_to_scheduler(self_pointer self, Message&& x) {
        std::forward<Message>(x));
 }
 
+void deliver(self_pointer self, announce&& x) {
+  deliver_to_scheduler(self, std::move(x));
+}
 void deliver(self_pointer self, handoff&& x) {
   deliver_to_scheduler(self, std::move(x));
 }
@@ -45,6 +48,12 @@ void deliver(self_pointer self, request_failed&& x) {
 void deliver(self_pointer self, released&& x) {
   hand(self, self->state.local.gateway, std::move(x));
 }
+void deliver(self_pointer self, replica_report&& x) {
+  hand(self, self->state.local.planner, std::move(x));
+}
+void deliver(self_pointer self, batching_update&& x) {
+  deliver_to_scheduler(self, std::move(x));
+}
 void deliver(self_pointer self, rank_ready&& x) {
   hand(self, self->state.local.supervisor, std::move(x));
 }
@@ -58,6 +67,9 @@ rank_id rank_of(const switchboard_options& options, replica_id replica) {
   return found->second;
 }
 
+rank_id destination(const switchboard_options& o, const announce& x) {
+  return rank_of(o, x.to);
+}
 rank_id destination(const switchboard_options& o, const handoff& x) {
   return rank_of(o, x.to);
 }
@@ -75,6 +87,12 @@ rank_id destination(const switchboard_options&, const request_failed& x) {
 }
 rank_id destination(const switchboard_options&, const released& x) {
   return home_of(x.request);
+}
+rank_id destination(const switchboard_options&, const replica_report&) {
+  return {0};
+}
+rank_id destination(const switchboard_options& o, const batching_update& x) {
+  return rank_of(o, x.to);
 }
 rank_id destination(const switchboard_options&, const rank_ready&) {
   return {0};
@@ -114,6 +132,7 @@ void take_payload(self_pointer self, const wire_payload& x) {
 switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_options options) {
   self->state.options = std::move(options);
   return {
+      [self](announce& x) { route(self, std::move(x)); },
       [self](handoff& x) { route(self, std::move(x)); },
       [self](const wire_payload& x) { take_payload(self, x); },
       [self](handoff_gap& x) { route(self, std::move(x)); },
@@ -121,6 +140,8 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
       [self](request_failed& x) { route(self, std::move(x)); },
       [self](release& x) { route(self, std::move(x)); },
       [self](released& x) { route(self, std::move(x)); },
+      [self](replica_report& x) { route(self, std::move(x)); },
+      [self](batching_update& x) { route(self, std::move(x)); },
       [self](rank_ready& x) { route(self, std::move(x)); },
       [self](end_job& x) { route(self, std::move(x)); },
       [self](const peer_left& x) { hand(self, self->state.local.supervisor, x); },

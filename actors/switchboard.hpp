@@ -10,6 +10,7 @@
 #include "actors/gateway.hpp"
 #include "actors/link.hpp"
 #include "actors/local_messages.hpp"
+#include "actors/planner.hpp"
 #include "actors/scheduler.hpp"
 #include "actors/supervisor.hpp"
 
@@ -20,15 +21,18 @@ struct local_actors;
 /// Knows which rank anything lives on; hands messages to actors of this rank or to the link of
 /// another. CAF tries handlers in the order listed: the frequent ones come first.
 using switchboard_actor =
-    caf::typed_actor<caf::reacts_to<handoff>,        ///< to the scheduler of `to`
-                     caf::reacts_to<wire_payload>,   ///< from a link: decoded and delivered here
-                     caf::reacts_to<handoff_gap>,    ///< to the scheduler of `to`
-                     caf::reacts_to<commit_batch>,   ///< to the gateway of `home`
-                     caf::reacts_to<request_failed>, ///< to the gateway of the request's home
-                     caf::reacts_to<release>,        ///< to the scheduler of `to`
-                     caf::reacts_to<released>,       ///< to the gateway of the request's home
-                     caf::reacts_to<rank_ready>,     ///< to the supervisor of rank 0
-                     caf::reacts_to<end_job>,        ///< to the supervisor of `to`
+    caf::typed_actor<caf::reacts_to<announce>,        ///< to the scheduler of `to`
+                     caf::reacts_to<handoff>,         ///< to the scheduler of `to`
+                     caf::reacts_to<wire_payload>,    ///< from a link: decoded and delivered here
+                     caf::reacts_to<handoff_gap>,     ///< to the scheduler of `to`
+                     caf::reacts_to<commit_batch>,    ///< to the gateway of `home`
+                     caf::reacts_to<request_failed>,  ///< to the gateway of the request's home
+                     caf::reacts_to<release>,         ///< to the scheduler of `to`
+                     caf::reacts_to<released>,        ///< to the gateway of the request's home
+                     caf::reacts_to<replica_report>,  ///< to the planner
+                     caf::reacts_to<batching_update>, ///< to the scheduler of `to`
+                     caf::reacts_to<rank_ready>,      ///< to the supervisor of rank 0
+                     caf::reacts_to<end_job>,         ///< to the supervisor of `to`
                      caf::reacts_to<peer_left>,     ///< from a link, behind the peer's last message
                      caf::reacts_to<local_actors>>; ///< once, at wire-up
 
@@ -37,6 +41,7 @@ struct local_actors {
   std::unordered_map<replica_id, scheduler_actor> schedulers;
   gateway_actor gateway; ///< null where no clients come in
   supervisor_actor supervisor;
+  planner_actor planner; ///< null where no thresholds are set while the job runs
   std::map<rank_id, link_actor> links;
 };
 

@@ -1,5 +1,6 @@
 #include "launch/wire_up.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include <caf/send.hpp>
@@ -23,7 +24,15 @@ scheduler_config config_of(const rank_plan& plan, const local_replica& replica) 
   scheduler_config config;
   config.self = replica.facts.replica;
   config.models = static_cast<std::uint32_t>(plan.admission.size());
+  config.replicas = static_cast<std::uint32_t>(
+      std::count_if(plan.replicas.begin(), plan.replicas.end(), [&](const replica_plan& other) {
+        return other.replica.model == replica.facts.replica.model;
+      }));
   config.limits = replica.limits;
+  config.thresholds = plan.thresholds;
+  config.delay_timeout_us = plan.delay_timeout_us;
+  config.keep_prefixes = replica.keep_prefixes;
+  config.measure = plan.automatic.has_value();
   config.eos_tokens = plan.eos_tokens;
   config.context_tokens_max = plan.context_tokens_max;
   config.trace = static_cast<bool>(plan.open_trace);
@@ -45,6 +54,8 @@ rank_actors::rank_actors(caf::actor_system& system, rank_plan plan, transport* w
   if (plan_.takes_clients)
     spawn_gateway();
   spawn_supervisor();
+  if (plan_.automatic && plan_.self == rank_id{0})
+    spawn_planner();
   for (const auto& replica : plan_.local)
     spawn_replica(replica);
   if (wire_ != nullptr)
@@ -66,7 +77,7 @@ void rank_actors::keep(std::string name, caf::actor one) {
 void rank_actors::spawn_gateway() {
   gateway_options options;
   options.self = plan_.self;
-  options.entry = plan_.entry;
+  options.entry = plan_.make_entry();
   options.models = plan_.admission;
   options.vocab_tokens = plan_.vocab_tokens;
   options.outlet = switchboard_;
@@ -92,6 +103,20 @@ void rank_actors::spawn_supervisor() {
   local_.supervisor = system_.spawn(tokenrouter::supervisor, std::move(options));
 }
 
+void rank_actors::spawn_planner() {
+  planner_options options{*plan_.automatic, {}, switchboard_};
+  options.config.stop = stop_planner_;
+  for (const auto& one : plan_.replicas)
+    options.replicas.push_back(one.replica);
+  if (plan_.inline_models) {
+    local_.planner = system_.spawn(planner, std::move(options));
+  } else {
+    local_.planner = system_.spawn<caf::detached>(planner, std::move(options));
+    reactor_.wake_at_exit(untyped(local_.planner));
+  }
+  keep("planner", untyped(local_.planner));
+}
+
 void rank_actors::spawn_tracer() {
   const auto one = system_.spawn<tracer, caf::detached>(plan_.open_trace);
   reactor_.wake_at_exit(one);
@@ -100,7 +125,7 @@ void rank_actors::spawn_tracer() {
 }
 
 void rank_actors::spawn_replica(const local_replica& replica) {
-  const auto pool = system_.spawn(kv_pool, replica.kv_blocks);
+  const auto pool = system_.spawn(kv_pool, replica.kv_blocks, replica.keep_prefixes);
   keep("kv_pool", untyped(pool));
   pools_.push_back(pool);
 
@@ -148,6 +173,7 @@ void rank_actors::spawn_links(transport& wire) {
     options.outlet = switchboard_;
     options.observer = local_.supervisor;
     options.now_us = [this] { return reactor_.now_us(); };
+    options.on_closed = [this] { ++closed_links_; };
     const auto one = system_.spawn(link, std::move(options));
     keep("link", untyped(one));
     local_.links.emplace(rank_id{r}, one);
@@ -172,6 +198,7 @@ void rank_actors::note_in_flight(bool busy) {
 }
 
 void rank_actors::say_goodbye() {
+  *stop_planner_ = true;
   // What was sent before the end (the word to the peers that it is the end) leaves first.
   reactor_.run_ready();
   for (const auto& [peer, one] : local_.links)
@@ -179,6 +206,8 @@ void rank_actors::say_goodbye() {
   reactor_.run_ready();
   if (wire_ != nullptr && !reactor_.virtual_time()) {
     const std::uint64_t until_us = reactor_.now_us() + shut_down_us_max;
+    reactor_.run_until(
+        [&] { return closed_links_ == local_.links.size() || reactor_.now_us() >= until_us; });
     while (wire_->pending_sends() > 0 && reactor_.now_us() < until_us)
       wire_->progress();
   }

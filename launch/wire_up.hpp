@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "actors/gateway.hpp"
 #include "actors/link.hpp"
 #include "actors/model.hpp"
+#include "actors/planner.hpp"
 #include "actors/scheduler.hpp"
 #include "actors/supervisor.hpp"
 #include "actors/switchboard.hpp"
@@ -26,7 +28,6 @@ namespace tokenrouter {
 /// One replica as every rank knows it.
 struct replica_plan {
   replica_id replica;
-  std::string model_name;
   rank_id rank;
 };
 
@@ -35,7 +36,8 @@ struct local_replica {
   replica_facts facts;
   batch_limits limits;
   std::uint32_t kv_blocks = 0;
-  std::vector<int> cores; ///< of its model's threads; empty: any
+  bool keep_prefixes = true; ///< its pool has a prefix cache
+  std::vector<int> cores;    ///< of its model's threads; empty: any
   std::function<result<std::unique_ptr<backend>>()> load;
   std::function<std::unique_ptr<const method_role>()> make_role;
 };
@@ -47,7 +49,7 @@ struct rank_plan {
   std::uint32_t ranks = 1;
   std::vector<replica_plan> replicas; ///< of the job
   std::vector<local_replica> local;   ///< of this rank
-  replica_id entry;
+  std::function<std::unique_ptr<const method_entry>()> make_entry;
   std::vector<token_id> eos_tokens;
   std::vector<admission_model> admission; ///< index = model_id; pools come with readiness
   std::uint32_t context_tokens_max = 0;
@@ -56,8 +58,11 @@ struct rank_plan {
   std::uint64_t heartbeat_us = 200'000;
   std::uint64_t peer_timeout_us = 5'000'000;
   std::uint32_t model_spin_us = 0;
-  bool inline_models = false; ///< models run in the reactor's thread: simulation
-  bool takes_clients = false; ///< has a gateway
+  std::vector<batching_thresholds> thresholds; ///< index = model_id; empty: no delay
+  std::uint64_t delay_timeout_us = 0;          ///< see scheduler_config
+  std::optional<planner_config> automatic;     ///< thresholds are set while the job runs
+  bool inline_models = false;                  ///< models run in the reactor's thread: simulation
+  bool takes_clients = false;                  ///< has a gateway
   std::function<std::unique_ptr<text_stream>()> make_text; ///< null: tokens only
   tracer::sink_factory open_trace;                         ///< null: no trace
   std::function<void()> on_ready; ///< rank 0: every rank is ready; may be null
@@ -82,7 +87,7 @@ class rank_actors {
   /// How the job ended for this rank; none while it runs.
   const std::optional<job_end>& end() const { return end_; }
 
-  /// Lets what was sent leave, and a goodbye to every peer after it; 2 s at most.
+  /// Waits until every peer has what was sent to it, and a goodbye after it; 2 s at most.
   void say_goodbye();
 
   /// Says goodbye, sends exit to every actor, drops all handles, and runs the loop
@@ -94,6 +99,7 @@ class rank_actors {
   void spawn_tracer();
   void spawn_gateway();
   void spawn_supervisor();
+  void spawn_planner();
   void spawn_replica(const local_replica& replica);
   void spawn_links(transport& wire);
   void take_frame(rank_id from, const frame_header& header, std::span<const std::byte> payload);
@@ -110,6 +116,8 @@ class rank_actors {
   std::vector<kv_pool_actor> pools_;
   std::vector<std::pair<std::string, caf::actor>> all_; ///< every actor spawned, in order
   std::optional<job_end> end_;
+  std::size_t closed_links_ = 0; ///< whose goodbye has arrived, or whose peer is gone
+  std::shared_ptr<std::atomic<bool>> stop_planner_ = std::make_shared<std::atomic<bool>>(false);
   bool down_ = false;
 };
 

@@ -26,7 +26,9 @@ handoff sample_handoff() {
   x.tokens = {10, 0, 99};
   x.kv_tokens = {9, 10};
   x.position_score = {0.5f};
-  x.spec = {6, 20, true, {0.7f, 40, 0.9f, 0.1f, 1234567890123ull}};
+  x.tentative = {{{1}, {-0.5f}, {nan_score}}};
+  x.mix = {{0.25f}, {{0.5f}, {0.5f}}};
+  x.spec = {6, 20, true, {0.7f, 40, 0.9f, 0.1f, 1234567890123ull}, {0.75f}, {0, 3}};
   x.state.set(std::uint64_t{77});
   return x;
 }
@@ -35,8 +37,9 @@ commit sample_commit() {
   return {id, 4, 9, 42, {1}, {0.25f}, {-1.5f}, finish_reason::length};
 }
 
-using any_message = std::variant<handoff, handoff_gap, commit_batch, request_failed, release,
-                                 released, rank_ready, end_job>;
+using any_message =
+    std::variant<handoff, handoff_gap, commit_batch, request_failed, release, released, rank_ready,
+                 end_job, announce, replica_report, batching_update>;
 
 std::vector<any_message> one_of_each() {
   return {
@@ -45,9 +48,12 @@ std::vector<any_message> one_of_each() {
       commit_batch{{3}, {sample_commit(), sample_commit()}},
       request_failed{id, errc::mismatch, "no way \n\xe2\x82\xac"},
       release{id, {{2}, 1}},
-      released{id, {{2}, 1}, 1ull << 40, 5, 3},
+      released{id, {{2}, 1}, 1ull << 40, 4, 5, 3},
       rank_ready{{2}, {{{{1}, 0}, 160, 1024, 0xfeedfacecafebeefull}, {}}},
       end_job{{1}, 9, "the reason"},
+      announce{id, {{1}, 3}},
+      replica_report{{{1}, 0}, {{3, 400}, {1, 90}}, {5, 6}, {7, 0}, 9},
+      batching_update{{{0}, 1}, {{1, 2, 2}, {}}},
   };
 }
 
@@ -105,6 +111,14 @@ BOOST_AUTO_TEST_CASE(a_handoff_keeps_every_field) {
   BOOST_TEST(got.offset == sent.offset);
   BOOST_TEST(got.tokens == sent.tokens);
   BOOST_TEST(got.kv_tokens == sent.kv_tokens);
+  BOOST_REQUIRE(got.tentative.size() == 1u);
+  BOOST_TEST(got.tentative[0].maker.value == 1u);
+  BOOST_TEST(got.tentative[0].logprob.value == -0.5f);
+  BOOST_TEST(std::isnan(got.tentative[0].score.value));
+  BOOST_TEST(got.mix.weight.value == 0.25f);
+  BOOST_TEST(got.mix.distribution.size() == 2u);
+  BOOST_TEST(got.spec.request_score.value == 0.75f);
+  BOOST_TEST(got.spec.replicas == sent.spec.replicas);
   BOOST_TEST(got.position_score.value == sent.position_score.value);
   BOOST_TEST(got.spec.prompt_tokens == sent.spec.prompt_tokens);
   BOOST_TEST(got.spec.max_new_tokens == sent.spec.max_new_tokens);
@@ -251,7 +265,7 @@ BOOST_AUTO_TEST_CASE(other_messages_that_break_their_promises_are_refused) {
   BOOST_TEST(!accepted(handoff_gap{id, 1, {{1}, 0}, {{2}, 0}, limits::context_tokens_max + 1}));
   BOOST_TEST(!accepted(request_failed{id, static_cast<errc>(200), "?"}));
   BOOST_TEST(!accepted(release{id, {{no_model}, 0}}));
-  BOOST_TEST(!accepted(released{id, {{no_model}, 0}, 1, 0, 1}));
-  BOOST_TEST(!accepted(released{id, {{1}, 0}, 1, 2, 1}));
+  BOOST_TEST(!accepted(released{id, {{no_model}, 0}, 1, 0, 0, 1}));
+  BOOST_TEST(!accepted(released{id, {{1}, 0}, 1, 1, 3, 1}));
   BOOST_TEST(!accepted(rank_ready{{1}, {{{{no_model}, 0}, 1, 1, 1}}}));
 }

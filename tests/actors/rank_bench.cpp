@@ -47,7 +47,9 @@ method_topology rank_bench::topology() const {
 }
 
 method_parameters rank_bench::parameters() const {
-  return {"neural", options_.threshold, {}};
+  method_parameters x;
+  x.threshold = options_.threshold;
+  return x;
 }
 
 scripted_options rank_bench::backend_of(std::size_t model) const {
@@ -65,6 +67,9 @@ scripted_options rank_bench::backend_of(std::size_t model) const {
 
 rank_plan rank_bench::plan() const {
   rank_plan x;
+  x.make_entry = [this]() -> std::unique_ptr<const method_entry> {
+    return make_entry(topology(), parameters()).value();
+  };
   x.eos_tokens = {eos};
   x.context_tokens_max = rank_context_tokens;
   x.vocab_tokens = rank_vocab_tokens;
@@ -73,17 +78,18 @@ rank_plan rank_bench::plan() const {
   x.open_trace = options_.open_trace;
   for (std::uint16_t i = 0; i < options_.roles.size(); ++i) {
     const std::string name = "m" + std::to_string(i);
-    x.replicas.push_back({{{i}, 0}, name, {0}});
+    x.replicas.push_back({{{i}, 0}, {0}});
     x.admission.push_back({name, rank_context_tokens, 0});
     local_replica one;
     one.facts = {{{i}, 0}, options_.pool_blocks * limits::block_tokens, rank_vocab_tokens, 1};
     one.limits = {options_.rows_max, 512};
     one.kv_blocks = options_.pool_blocks;
-    one.load = [backend = backend_of(i),
-                fine = options_.loads]() -> result<std::unique_ptr<tokenrouter::backend>> {
+    one.load = [backend = backend_of(i), fine = options_.loads,
+                wrap = options_.wrap]() -> result<std::unique_ptr<tokenrouter::backend>> {
       if (!fine)
         return fail(errc::not_found, "there is no such model");
-      return std::make_unique<scripted_backend>(backend);
+      std::unique_ptr<tokenrouter::backend> device = std::make_unique<scripted_backend>(backend);
+      return wrap ? wrap(std::move(device)) : std::move(device);
     };
     one.make_role = [this, i]() -> std::unique_ptr<const method_role> {
       return make_role({i}, topology(), parameters()).value();
@@ -159,7 +165,7 @@ bool rank_bench::pools_are_whole() {
     self->send(pool, caf::get_atom::value);
     loop().run_ready();
     self->receive([&](const pool_facts& x) {
-      whole = whole && x.free_blocks == x.total_blocks && x.parked_requests == 0;
+      whole = whole && x.free_blocks + x.cached_blocks == x.total_blocks && x.parked_requests == 0;
     });
   }
   return whole;

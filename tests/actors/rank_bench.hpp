@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,6 +27,7 @@ struct rank_options {
   bool virtual_time = true;
   bool loads = true;                 ///< false: no model can be loaded
   tracer::sink_factory open_trace{}; ///< null: no trace
+  std::function<std::unique_ptr<backend>(std::unique_ptr<backend>)> wrap{}; ///< around each model
 };
 
 inline constexpr std::uint32_t rank_vocab_tokens = 64;
@@ -60,7 +62,7 @@ class rank_bench {
   std::vector<token_id> expected(const std::vector<token_id>& prompt,
                                  std::uint32_t max_new_tokens) const;
 
-  /// True if every pool has all its blocks back and none is parked.
+  /// True if every pool has all its blocks back, free or as cache, and none is parked.
   bool pools_are_whole();
 
   /// Posts exit to everyone and runs the loop until nobody is left.

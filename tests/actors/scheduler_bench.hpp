@@ -21,13 +21,26 @@ inline constexpr replica_id replica(std::uint16_t model) {
 struct role_script {
   std::deque<route_decision> decisions; ///< when empty: stay, no score
   std::vector<route_input> asked;
+  std::uint32_t accepts_tokens = 0;     ///< of a peer's tentative ones
+  std::vector<token_id> shown;          ///< what `receive` was told of the model's own tokens
+  std::uint32_t rolled_back_tokens = 0; ///< as `rollback` was told
+  role_needs needs{to_set(signal::entropy), {}, 1, 1, false};
 };
 
 class scripted_role final : public method_role {
  public:
   explicit scripted_role(std::shared_ptr<role_script> script) : script_(std::move(script)) {}
 
-  role_needs needs() const override { return {to_set(signal::entropy), {}}; }
+  role_needs needs() const override { return script_->needs; }
+
+  std::uint32_t receive(const receive_input& in, method_state&) const override {
+    script_->shown.assign(in.own.begin(), in.own.end());
+    return script_->accepts_tokens;
+  }
+
+  void rollback(std::uint32_t tokens, method_state&) const override {
+    script_->rolled_back_tokens += tokens;
+  }
 
   route_decision route(const route_input& in, method_state&) const override {
     script_->asked.push_back(in);
@@ -47,13 +60,18 @@ struct bench_options {
   std::uint32_t blocks = 64;
   batch_limits limits{8, 512};
   bool trace = false;
+  std::vector<batching_thresholds> thresholds{};
+  std::uint64_t delay_timeout_us = 0;
+  bool keep_prefixes = false;
+  role_needs needs{to_set(signal::entropy), {}, 1, 1, false};
 };
 
 class scheduler_bench {
  public:
   explicit scheduler_bench(const bench_options& options = {})
-      : ledger(options.blocks), state(config_of(options), std::make_unique<scripted_role>(script)) {
-  }
+      : script(std::make_shared<role_script>(role_script{{}, {}, 0, {}, 0, options.needs})),
+        ledger(options.blocks, options.keep_prefixes),
+        state(config_of(options), std::make_unique<scripted_role>(script)) {}
 
   /// The first handoff of a request: turn 1, the whole prompt.
   static handoff admission(request_id id, std::vector<token_id> prompt, replica_id to = {},
@@ -110,8 +128,21 @@ class scheduler_bench {
     fx = {};
     work.out.rows.assign(work.in.rows.size(), {});
     for (std::size_t i = 0; i < work.in.rows.size(); ++i)
-      if (work.in.rows[i].wants_token)
+      if (work.in.rows[i].answered_positions)
         work.out.rows[i].token = tokens.at(i);
+    state.on_step_done(work, now_us, fx);
+    settle();
+  }
+
+  /// The same for one row that is answered at several positions.
+  void finish_row(std::vector<token_id> tokens) {
+    fx = {};
+    work.out = {};
+    work.out.rows.resize(1);
+    work.out.rows[0].token = tokens.back();
+    tokens.pop_back();
+    for (token_id token : tokens)
+      work.out.earlier.emplace_back().token = token;
     state.on_step_done(work, now_us, fx);
     settle();
   }
@@ -125,6 +156,8 @@ class scheduler_bench {
 
   /// What the scheduler sends to its pool.
   void settle() {
+    for (const auto& x : fx.remember)
+      ledger.remember(x.request, x.tokens);
     for (request_id id : fx.park)
       ledger.park(id);
     for (request_id id : fx.give_back)
@@ -145,7 +178,7 @@ class scheduler_bench {
            fx.trace.empty();
   }
 
-  std::shared_ptr<role_script> script = std::make_shared<role_script>();
+  std::shared_ptr<role_script> script;
   block_ledger ledger;
   scheduler_state state;
   scheduler_effects fx; ///< of the last transition
@@ -160,6 +193,9 @@ class scheduler_bench {
     config.limits = options.limits;
     config.eos_tokens = {eos};
     config.context_tokens_max = 256;
+    config.thresholds = options.thresholds;
+    config.delay_timeout_us = options.delay_timeout_us;
+    config.keep_prefixes = options.keep_prefixes;
     config.trace = options.trace;
     return config;
   }

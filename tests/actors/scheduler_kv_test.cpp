@@ -18,7 +18,7 @@ void run_to_proposal(scheduler_bench& x, token_id token, route_decision decision
   for (bool proposed = false; !proposed;) {
     BOOST_REQUIRE(x.start());
     BOOST_REQUIRE(x.work.in.rows.size() == 1u);
-    proposed = x.work.in.rows[0].wants_token;
+    proposed = x.work.in.rows[0].answered_positions;
     x.finish({token});
   }
 }
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(a_long_prompt_runs_in_chunks_and_only_the_last_proposes) {
   struct row {
     std::uint32_t start_position;
     tokens run;
-    bool wants_token;
+    bool answered_positions;
   };
   const std::vector<row> rows{
       {0, {0, 1, 2, 3}, false}, {4, {4, 5, 6, 7}, false}, {8, {8, 9}, true}};
@@ -53,10 +53,10 @@ BOOST_AUTO_TEST_CASE(a_long_prompt_runs_in_chunks_and_only_the_last_proposes) {
     BOOST_REQUIRE(x.work.in.rows.size() == 1u);
     BOOST_TEST(x.work.in.tokens == r.run);
     BOOST_TEST(x.work.in.rows[0].start_position == r.start_position);
-    BOOST_TEST(x.work.in.rows[0].wants_token == r.wants_token);
-    BOOST_TEST((x.work.in.rows[0].signals != 0) == r.wants_token);
+    BOOST_TEST(x.work.in.rows[0].answered_positions == r.answered_positions);
+    BOOST_TEST((x.work.in.rows[0].signals != 0) == r.answered_positions);
     x.finish({42});
-    BOOST_TEST(x.commits().size() == (r.wants_token ? 1u : 0u));
+    BOOST_TEST(x.commits().size() == (r.answered_positions ? 1u : 0u));
   }
   BOOST_TEST(x.script->asked.size() == 1u);
   BOOST_TEST(let_go(x, a).computed_tokens == 10u);
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(a_parked_request_whose_kv_was_evicted_runs_all_again_when_i
     BOOST_REQUIRE(x.start());
     BOOST_TEST(x.work.in.rows[0].start_position == 0u);
     BOOST_TEST(x.work.in.rows[0].token_count == std::min(17u, chunk_tokens));
-    const bool proposed = x.work.in.rows[0].wants_token;
+    const bool proposed = x.work.in.rows[0].answered_positions;
     x.finish({51});
     if (!proposed)
       run_to_proposal(x, 51);

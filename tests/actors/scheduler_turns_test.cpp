@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(an_admitted_request_is_planned_run_and_committed) {
   BOOST_TEST(row.start_position == 0u);
   BOOST_TEST(row.block_offset == 0u);
   BOOST_TEST(row.block_count == 1u);
-  BOOST_TEST(row.wants_token);
+  BOOST_TEST(row.answered_positions);
   BOOST_TEST(row.signals == to_set(signal::entropy));
   BOOST_TEST(row.sampling.seed == 17u);
   BOOST_TEST(row.sample_stream == sample_stream(0));
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(a_turn_that_comes_back_runs_only_what_is_new_and_goes_again
   BOOST_REQUIRE(b.start());
   BOOST_TEST(b.work.in.tokens == (tokens{50, 51}));
   BOOST_TEST(b.work.in.rows[0].start_position == 4u);
-  BOOST_TEST(b.work.in.rows[0].wants_token);
+  BOOST_TEST(b.work.in.rows[0].answered_positions);
   b.finish({44});
   BOOST_REQUIRE(b.commits().size() == 1u);
   BOOST_TEST(b.commits()[0].position == 6u);
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(a_turn_that_comes_back_with_nothing_new_proposes_again) {
   BOOST_REQUIRE(b.start());
   BOOST_TEST(b.work.in.rows[0].start_position == 3u);
   BOOST_TEST(b.work.in.rows[0].token_count == 1u);
-  BOOST_TEST(b.work.in.rows[0].wants_token);
+  BOOST_TEST(b.work.in.rows[0].answered_positions);
   b.finish({44});
   BOOST_REQUIRE(b.commits().size() == 1u);
   BOOST_TEST(b.commits()[0].position == 4u);

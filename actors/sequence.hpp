@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "runtime/exec/step.hpp"
+
+namespace tokenrouter {
+
+/// One request as one replica knows it: its tokens, how much of their KV is here, and what the next
+/// steps must still answer. Free of CAF, clocks and I/O; owned by a scheduler_state.
+///
+/// Of `tokens`, the last tentative.size() are tentative, the others committed. KV is held for the
+/// first `kv_tokens` of them.
+struct sequence {
+  request_id request;
+  turn_number turn = 0; ///< newest seen
+  bool has_turn = false;
+  bool in_step = false;
+  bool matching = false;   ///< the pool looks for its prefix in the cache
+  bool doomed = false;     ///< released while in a step
+  bool finished = false;   ///< its last token was committed here
+  bool judging = false;    ///< the tentative tokens are a peer's: `receive` decides on them
+  bool remembered = false; ///< its prompt's KV is in the prefix cache
+  std::uint64_t age = 0;
+  std::uint64_t ready_since_us = 0;
+  std::vector<token_id> tokens;
+  std::vector<tentative_token> tentative;
+  std::uint32_t kv_tokens = 0;
+  std::vector<std::uint32_t> peer_kv_tokens; ///< for each model, as last heard
+  exact_float position_score; ///< of the first decision at the next position, from earlier stages
+  token_mix mix;              ///< for the next proposal
+  request_spec spec;
+  method_state state;
+
+  std::uint32_t answer_from = 0;        ///< first position whose answer is wanted
+  std::vector<step_row_output> answers; ///< of positions answer_from … kv_tokens − 1
+  std::vector<float> tail_entropies;    ///< of the positions before kv_tokens, oldest first
+
+  std::uint64_t computed_tokens = 0;
+  std::uint64_t cached_tokens = 0;
+  std::uint64_t recomputed_tokens = 0;
+  std::uint32_t kv_reached_tokens = 0; ///< the most kv_tokens ever was
+
+  replica_id sent_to;        ///< of the handoff that gave the turn away
+  turn_number sent_turn = 0; ///< 0: none
+  token_mix sent_mix;        ///< that went with it
+
+  std::uint32_t length() const { return static_cast<std::uint32_t>(tokens.size()); }
+  std::uint32_t committed_tokens() const {
+    return length() - static_cast<std::uint32_t>(tentative.size());
+  }
+  std::span<const token_id> committed() const {
+    return std::span(tokens).first(committed_tokens());
+  }
+  std::uint32_t lacking_tokens() const { return length() - kv_tokens; }
+
+  /// Takes a turn that was judged acceptable. Keeps the KV that still fits.
+  void take(handoff&& x, std::uint32_t models, std::uint64_t now_us);
+
+  /// Before the next step: which positions must be answered, and from where KV must be run again
+  /// for that. `tail_positions`: see role_needs.
+  void prepare(std::uint32_t tail_positions);
+
+  /// KV of `count` positions was computed or taken from the cache.
+  void advance(std::uint32_t count, bool from_cache);
+
+  /// All KV here is gone, or its last positions no longer hold.
+  void cut_kv(std::uint32_t kv_tokens_left);
+
+  /// Takes back the tentative tokens from number `first` on. Returns how many.
+  std::uint32_t drop_tentative(std::size_t first);
+
+  /// How many of the `count` positions after kv_tokens are to be answered.
+  std::uint32_t answered_in(std::uint32_t count) const;
+};
+
+} // namespace tokenrouter
