@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "actors/local_messages.hpp"
 #include "runtime/exec/scripted/scripted_backend.hpp"
 #include "runtime/methods/registry.hpp"
+#include "runtime/policy/delayed_batching.hpp"
 #include "runtime/transport/simulated.hpp"
 
 namespace tokenrouter::sim {
@@ -18,8 +20,11 @@ struct scenario {
   std::uint32_t ranks = 1;
   method_topology topology;
   method_parameters parameters;
-  std::vector<rank_id> placement;         ///< of each model
-  std::vector<std::uint32_t> pool_blocks; ///< of each model
+  std::vector<std::vector<rank_id>> placement; ///< of each model: where its replicas are
+  std::vector<batching_thresholds> thresholds; ///< of each model; the runtime must tame them
+  bool keep_prefixes = true;
+  bool same_weights = false;              ///< all models say the same
+  std::vector<std::uint32_t> pool_blocks; ///< of each model's replicas
   std::vector<scripted_options> backends; ///< of each model
   std::vector<std::uint32_t> max_batch_rows;
   std::vector<std::uint32_t> prefill_chunk_tokens;
@@ -31,10 +36,18 @@ struct scenario {
   std::uint64_t dies_us = 0;   ///< … at this time
 };
 
-/// Draws everything from the seed: 1–5 models over 1–4 ranks, pools from barely one request to
-/// plenty, chunks from 1 token, batches from 1 row; a share of requests is cancelled; in one of
-/// eight a rank dies.
+/// Draws everything from the seed: any method, 1–8 models of 1–4 replicas over 1–4 ranks, pools
+/// from barely one request to plenty, chunks from 1 token, batches from 1 row, any batching
+/// thresholds, prompts that share beginnings or continue earlier answers; a share of requests is
+/// cancelled; in one of eight a rank dies.
 scenario make_scenario(std::uint64_t seed);
+
+/// Draws the method: roles and parameters.
+void draw_method(std::mt19937_64& random, scenario& s);
+
+inline constexpr std::uint32_t context_tokens_max = 256;
+inline constexpr token_id eos = 0;
+inline constexpr std::uint32_t vocab_tokens = 64;
 
 /// One output token and who made it.
 struct expected_token {
@@ -46,5 +59,12 @@ struct expected_token {
 /// What a request must give, by the method's definition alone: one model after another on the whole
 /// sequence, no KV, no batching, no ranks.
 std::vector<expected_token> expected_output(const scenario& s, const submit& order);
+
+/// What the model alone gives.
+std::vector<token_id> plain_output(const scenario& s, const submit& order, model_id model);
+
+/// With the same weights everywhere this method must give plain decoding: nothing is forced or
+/// mixed, and equal models draw equal tokens.
+bool is_identity(const scenario& s, const submit& order);
 
 } // namespace tokenrouter::sim

@@ -10,6 +10,7 @@
 
 #include "launch/wire_up.hpp"
 #include "runtime/core/limits.hpp"
+#include "runtime/core/log.hpp"
 
 namespace tokenrouter::sim {
 
@@ -58,10 +59,13 @@ rank_plan plan_of(const scenario& s, rank_id self) {
   rank_plan plan;
   plan.self = self;
   plan.ranks = s.ranks;
-  plan.entry = {s.topology.entry, 0};
+  plan.make_entry = [&s]() -> std::unique_ptr<const method_entry> {
+    return make_entry(s.topology, s.parameters).value();
+  };
+  plan.thresholds = s.thresholds;
   plan.eos_tokens = {0};
-  plan.context_tokens_max = 256;
-  plan.vocab_tokens = 64;
+  plan.context_tokens_max = context_tokens_max;
+  plan.vocab_tokens = vocab_tokens;
   plan.heartbeat_us = 50'000;
   plan.peer_timeout_us = peer_timeout_us;
   plan.inline_models = true;
@@ -69,23 +73,34 @@ rank_plan plan_of(const scenario& s, rank_id self) {
   for (std::size_t i = 0; i < s.placement.size(); ++i) {
     const model_id model{static_cast<std::uint16_t>(i)};
     const std::string name = "m" + std::to_string(i);
-    plan.replicas.push_back({{model, 0}, name, s.placement[i]});
-    plan.admission.push_back({name, 256, 0});
-    if (s.placement[i] != self)
-      continue;
-    local_replica replica;
-    replica.facts = {{model, 0}, s.pool_blocks[i] * limits::block_tokens, 64, 1};
-    replica.limits = {s.max_batch_rows[i], s.prefill_chunk_tokens[i]};
-    replica.kv_blocks = s.pool_blocks[i];
-    replica.load = [options = s.backends[i]]() -> result<std::unique_ptr<backend>> {
-      return std::make_unique<scripted_backend>(options);
-    };
-    replica.make_role = [&s, model]() -> std::unique_ptr<const method_role> {
-      return make_role(model, s.topology, s.parameters).value();
-    };
-    plan.local.push_back(std::move(replica));
+    plan.admission.push_back({name, context_tokens_max, 0});
+    for (std::size_t copy = 0; copy < s.placement[i].size(); ++copy) {
+      const replica_id id{model, static_cast<std::uint16_t>(copy)};
+      plan.replicas.push_back({id, s.placement[i][copy]});
+      if (s.placement[i][copy] != self)
+        continue;
+      local_replica replica;
+      replica.facts = {id, s.pool_blocks[i] * limits::block_tokens, vocab_tokens, 1};
+      replica.limits = {s.max_batch_rows[i], s.prefill_chunk_tokens[i]};
+      replica.kv_blocks = s.pool_blocks[i];
+      replica.keep_prefixes = s.keep_prefixes;
+      replica.load = [options = s.backends[i]]() -> result<std::unique_ptr<backend>> {
+        return std::make_unique<scripted_backend>(options);
+      };
+      replica.make_role = [&s, model]() -> std::unique_ptr<const method_role> {
+        return make_role(model, s.topology, s.parameters).value();
+      };
+      plan.local.push_back(std::move(replica));
+    }
   }
   return plan;
+}
+
+std::vector<token_id> tokens_of(const std::vector<expected_token>& output) {
+  std::vector<token_id> tokens;
+  for (const auto& x : output)
+    tokens.push_back(x.token);
+  return tokens;
 }
 
 class world {
@@ -211,6 +226,9 @@ class world {
         got.size() <= expected.size() && std::equal(got.begin(), got.end(), expected.begin());
     if (!prefix || (!cut && got.size() != expected.size()))
       fault(name + " differs from what its method says");
+    if (!cut && is_identity(s_, s_.requests[i]) &&
+        plain_output(s_, s_.requests[i], {0}) != tokens_of(got))
+      fault(name + " differs from plain decoding although all models are the same");
     if (done.finish == finish_reason::failed)
       fault(name + " failed: " + done.failure.message);
     if (log_.streamed[done.client_tag].size() != done.output.size())
@@ -218,10 +236,12 @@ class world {
     out_.handoffs += done.handoffs;
     for (const auto& usage : done.usage) {
       out_.evictions += usage.recomputed_tokens;
-      if (usage.computed_tokens != usage.kv_tokens + usage.recomputed_tokens)
+      out_.cached += usage.cached_tokens;
+      if (usage.computed_tokens + usage.cached_tokens != usage.kv_tokens + usage.recomputed_tokens)
         fault(name + " computed " + std::to_string(usage.computed_tokens) + " tokens and lacked " +
               std::to_string(usage.kv_tokens));
-      if (usage.kv_tokens > s_.requests[i].prompt.size() + done.output.size() && !cut)
+      const std::size_t drafted = s_.parameters.draft_tokens;
+      if (usage.kv_tokens > s_.requests[i].prompt.size() + done.output.size() + drafted && !cut)
         fault(name + " computed positions that it does not have");
     }
   }
@@ -245,8 +265,9 @@ class world {
         self->send(pool, caf::get_atom::value);
         r->loop().run_ready();
         self->receive([&](const pool_facts& x) {
-          if (x.free_blocks != x.total_blocks)
-            fault("a pool ended with " + std::to_string(x.total_blocks - x.free_blocks) +
+          const std::uint32_t free_blocks = x.free_blocks + x.cached_blocks;
+          if (free_blocks != x.total_blocks)
+            fault("a pool ended with " + std::to_string(x.total_blocks - free_blocks) +
                   " blocks in use");
         });
       }
@@ -277,6 +298,7 @@ class world {
 } // namespace
 
 outcome simulate(const scenario& s) {
+  spdlog::set_level(spdlog::level::err); // a lossy wire is worth a warning only where it is real
   world w(s);
   w.run();
   return w.judge();

@@ -14,15 +14,17 @@ BOOST_AUTO_TEST_CASE(a_seed_replays_exactly) {
 }
 
 BOOST_AUTO_TEST_CASE(every_invariant_holds_on_many_seeds) {
-  std::uint64_t handoffs = 0, evictions = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  std::uint64_t handoffs = 0, evictions = 0, cached = 0;
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     const auto outcome = sim::simulate(sim::make_scenario(seed));
     for (const auto& line : outcome.violations)
       BOOST_ERROR(line);
     handoffs += outcome.handoffs;
     evictions += outcome.evictions;
+    cached += outcome.cached;
   }
   // The seeds must have reached what they are there to test.
   BOOST_TEST(handoffs > 1000u);
   BOOST_TEST(evictions > 1000u);
+  BOOST_TEST(cached > 1000u);
 }
