@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything CI checks: packages, build, style, all tests. Ends with "N passed, N failed".
+# Everything CI checks: packages, build, style, the protocol's model, all tests. Ends with "N passed, N failed".
 # BUILD_JOBS limits the parallel compilations (default: all cores).
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -17,6 +17,8 @@ cmake --build --preset release --parallel "$jobs" || fail "the build failed"
 
 failed_style=0
 python3 ci/tidy.py || failed_style=1
+failed_model=0
+./ci/model/run.sh || failed_model=1
 
 log=build/release/ctest.log
 ctest --test-dir build/release --output-on-failure --no-tests=error --timeout 600 2>&1 | tee "$log"
@@ -25,8 +27,8 @@ summary=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests? failed out of [0-9]+' "$
 failed=$(echo "$summary" | sed -E 's/.*passed, ([0-9]+) tests? failed.*/\1/')
 total=$(echo "$summary" | sed -E 's/.*out of ([0-9]+).*/\1/')
 skipped=$(grep -cE '\*\*\*Skipped' "$log" || true)
-passed=$((total - failed - skipped + 1 - failed_style))
-failed=$((failed + failed_style))
+passed=$((total - failed - skipped + 2 - failed_style - failed_model))
+failed=$((failed + failed_style + failed_model))
 [ "$skipped" -eq 0 ] || echo "$skipped tests were skipped"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
