@@ -15,6 +15,12 @@ find_path(EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 
+# Not Eigen3::Eigen itself: our warnings are not for its headers.
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+get_target_property(EIGEN3_INCLUDE_DIR Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
+add_library(tr_eigen INTERFACE)
+target_include_directories(tr_eigen SYSTEM INTERFACE ${EIGEN3_INCLUDE_DIR})
+
 # CAF ships neither a CMake config nor a pkg-config file.
 find_path(CAF_INCLUDE_DIR caf/actor_system.hpp REQUIRED)
 find_library(CAF_CORE_LIBRARY caf_core REQUIRED)
