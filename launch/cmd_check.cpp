@@ -6,6 +6,7 @@
 #include "gpu/devices.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
+#include "launch/memory_shares.hpp"
 
 namespace tokenrouter {
 
@@ -22,26 +23,26 @@ std::string role_text(const job_config& config, const job_plan& plan, std::size_
 
 /// The rank → model map with weights and KV pool of each; the error is for the user.
 result<std::string> describe(const job_config& config, const job_plan& plan, std::uint32_t ranks) {
+  const auto shares = share_memory(config, plan, equal_hosts(ranks, 0, available_memory_bytes()));
+  if (!shares)
+    return tl::unexpected(shares.error());
   std::string out = fmt::format("{:<5} {:<20} {:<18} {:>11} {:>11} {:>10} {:>9}\n", "rank", "model",
                                 "scheduler", "weights MiB", "KV MiB", "KV tokens", "requests");
-  const std::uint64_t memory_bytes = available_memory_bytes();
   for (std::uint32_t r = 0; r < ranks; ++r) {
     bool any = false;
-    for (std::size_t i = 0; i < plan.models.size(); ++i) {
-      const auto& model = plan.models[i];
-      if (model.rank != rank_id{r})
+    for (std::size_t i = 0; i < shares->replicas.size(); ++i) {
+      const auto& [replica, rank] = shares->replicas[i];
+      if (rank != rank_id{r})
         continue;
       any = true;
-      auto budget = budget_of(config, plan, {static_cast<std::uint16_t>(i)}, memory_bytes,
-                              static_cast<std::uint32_t>(plan.models.size()));
-      if (!budget)
-        return tl::unexpected(budget.error());
-      const std::uint64_t tokens = std::uint64_t{budget->blocks} * limits::block_tokens;
-      out += fmt::format("{:<5} {:<20} {:<18} {:>11.1f} {:>11.1f} {:>10} {:>9}\n", r, model.name,
-                         role_text(config, plan, i),
-                         static_cast<double>(model.weight_bytes) / 1048576.0,
-                         static_cast<double>(budget->blocks * model.kv_bytes_per_block) / 1048576.0,
-                         tokens, tokens / model.context_tokens_max);
+      const auto& memory = shares->plan.models[i];
+      const auto& model = plan.models[replica.model.value];
+      out +=
+          fmt::format("{:<5} {:<20} {:<18} {:>11.1f} {:>11.1f} {:>10} {:>9}\n", r,
+                      shares->models[i].name, role_text(config, plan, replica.model.value),
+                      static_cast<double>(model.weight_bytes) / 1048576.0,
+                      static_cast<double>(memory.kv_blocks * model.kv_bytes_per_block) / 1048576.0,
+                      memory.kv_tokens, memory.kv_tokens / model.context_tokens_max);
     }
     if (!any)
       out += fmt::format("{:<5} (no model)\n", r);

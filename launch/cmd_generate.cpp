@@ -203,7 +203,8 @@ void add_generate(CLI::App& program, int& exit_code) {
                    ->add_option("--prompts", options->prompts_file,
                                 "JSONL file, a prompt a line: messages, prompt or "
                                 "prompt_token_ids; optionally id, max_new_tokens, temperature, "
-                                "top_k, top_p, min_p, seed, ignore_eos, enable_thinking")
+                                "top_k, top_p, min_p, seed, request_score, ignore_eos, "
+                                "enable_thinking")
                    ->group(input);
   auto* text = command->add_option("--prompt", options->prompt, "One user message")->group(input);
   command->add_flag("--raw", options->raw, "Take --prompt as it is, without the chat template")
@@ -225,7 +226,10 @@ void add_generate(CLI::App& program, int& exit_code) {
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str()
       ->group(sampling);
-  command->add_option("--seed", options->seed, "Of the random draws")
+  command
+      ->add_option(
+          "--seed", options->seed,
+          "Of the random draws; line i of --prompts draws with seed + i unless it says its own")
       ->capture_default_str()
       ->group(sampling);
   command->callback([options, file, text, &exit_code] {

@@ -9,5 +9,9 @@ namespace tokenrouter {
 void add_generate(CLI::App& program, int& exit_code);
 void add_check(CLI::App& program, int& exit_code);
 void add_trace(CLI::App& program, int& exit_code);
+void add_optimize_batching(CLI::App& program, int& exit_code);
+void add_plan_memory(CLI::App& program, int& exit_code);
+void add_calibrate(CLI::App& program, int& exit_code);
+void add_convert_router(CLI::App& program, int& exit_code);
 
 } // namespace tokenrouter

@@ -7,6 +7,7 @@
 
 #include <caf/send.hpp>
 
+#include "launch/memory_shares.hpp"
 #include "launch/rank_card.hpp"
 #include "launch/trace_file.hpp"
 #include "runtime/config/load.hpp"
@@ -47,11 +48,12 @@ struct starting_job {
   std::vector<rank_card> cards;
 };
 
-std::vector<model_id> models_of(const job_plan& plan, rank_id rank) {
-  std::vector<model_id> mine;
-  for (std::size_t i = 0; i < plan.models.size(); ++i)
-    if (plan.models[i].rank == rank)
-      mine.push_back({static_cast<std::uint16_t>(i)});
+std::vector<replica_id> replicas_on(const job_plan& plan, rank_id rank) {
+  std::vector<replica_id> mine;
+  const auto all = replicas_of(plan);
+  for (const auto& one : all)
+    if (one.rank == rank)
+      mine.push_back(one.replica);
   return mine;
 }
 
@@ -78,18 +80,18 @@ result<void> prepare(starting_job& job, const job_options& options) {
 }
 
 /// Threads of one model where the config does not say: what the launcher left this rank, less the
-/// control thread's core, shared evenly by its models.
-std::uint32_t default_threads(const starting_job& job, std::size_t models) {
+/// control thread's core, shared evenly by its replicas.
+std::uint32_t default_threads(const starting_job& job, std::size_t replicas) {
   std::size_t cores = allowed_cores().size();
   const bool shared = cores == std::thread::hardware_concurrency();
   if (shared)
     cores /= job.launch->ranks_on_host();
-  return cores <= models ? 1 : static_cast<std::uint32_t>((cores - 1) / models);
+  return cores <= replicas ? 1 : static_cast<std::uint32_t>((cores - 1) / replicas);
 }
 
-std::uint32_t threads_of(const starting_job& job, model_id model, std::size_t models_here) {
+std::uint32_t threads_of(const starting_job& job, model_id model, std::size_t replicas_here) {
   const std::uint32_t asked = job.loaded.config.models[model.value].threads;
-  return asked > 0 ? asked : default_threads(job, models_here);
+  return asked > 0 ? asked : default_threads(job, replicas_here);
 }
 
 rank_card card_of(const starting_job& job, const result<void>& prepared) {
@@ -98,10 +100,10 @@ rank_card card_of(const starting_job& job, const result<void>& prepared) {
   card.config_hash = job.plan.config_hash;
   card.host = job.launch->host();
   card.allowed_cores = allowed_cores();
-  const auto mine = models_of(job.plan, job.launch->rank());
-  card.models = static_cast<std::uint32_t>(mine.size());
-  for (model_id model : mine)
-    card.model_threads += threads_of(job, model, mine.size());
+  card.memory_bytes = available_memory_bytes();
+  const auto mine = replicas_on(job.plan, job.launch->rank());
+  for (replica_id replica : mine)
+    card.model_threads += threads_of(job, replica.model, mine.size());
   if (!prepared)
     card.failure = prepared.error().message;
   if (job.wire) {
@@ -149,15 +151,23 @@ result<void> meet(starting_job& job, const rank_card& mine) {
   return {};
 }
 
-struct host_view {
-  thread_layout threads;
-  std::uint32_t models = 0; ///< on this host
-};
+/// Hosts and their free memory, as all ranks know them alike.
+host_layout layout_of(const std::vector<rank_card>& cards) {
+  host_layout layout;
+  for (const auto& card : cards) {
+    auto host = std::find_if(layout.hosts.begin(), layout.hosts.end(),
+                             [&](const job_host& h) { return h.name == card.host; });
+    if (host == layout.hosts.end())
+      host = layout.hosts.insert(host, {card.host, card.memory_bytes});
+    host->memory_bytes = std::min(host->memory_bytes, card.memory_bytes);
+    layout.host_of_rank.push_back(static_cast<std::uint32_t>(host - layout.hosts.begin()));
+  }
+  return layout;
+}
 
-host_view view_host(const starting_job& job) {
+thread_layout threads_here(const starting_job& job) {
   std::vector<rank_threads> ranks;
   std::size_t local = 0;
-  host_view view;
   const auto& mine = job.cards[job.launch->rank().value];
   for (std::size_t r = 0; r < job.cards.size(); ++r) {
     const auto& card = job.cards[r];
@@ -166,26 +176,22 @@ host_view view_host(const starting_job& job) {
     if (r == job.launch->rank().value)
       local = ranks.size();
     ranks.push_back({{card.allowed_cores.begin(), card.allowed_cores.end()}, card.model_threads});
-    view.models += card.models;
   }
-  view.threads = plan_threads(ranks, local);
-  return view;
+  return plan_threads(ranks, local);
 }
 
-result<local_replica> make_replica(const starting_job& job, const host_view& host, model_id model,
-                                   std::uint32_t threads, std::vector<int> cores) {
+local_replica make_replica(const starting_job& job, replica_id id, std::uint64_t kv_blocks,
+                           std::uint32_t threads, std::vector<int> cores) {
+  const model_id model = id.model;
   const auto& settings = job.loaded.config.models[model.value];
-  auto budget = budget_of(job.loaded.config, job.plan, model, available_memory_bytes(),
-                          std::max(1u, host.models));
-  if (!budget)
-    return tl::unexpected(budget.error());
   local_replica replica;
-  replica.facts.replica = {model, 0};
-  replica.facts.pool_tokens = budget->blocks * limits::block_tokens;
+  replica.facts.replica = id;
+  replica.kv_blocks = static_cast<std::uint32_t>(kv_blocks);
+  replica.facts.pool_tokens = replica.kv_blocks * limits::block_tokens;
   replica.facts.vocab_tokens = job.plan.vocab_tokens;
   replica.facts.vocabulary_fingerprint = job.plan.vocabulary_fingerprint;
   replica.limits = {settings.max_batch_rows, settings.prefill_chunk_tokens};
-  replica.kv_blocks = budget->blocks;
+  replica.keep_prefixes = settings.prefix_cache;
   load_options load = job.plan.models[model.value].load;
   load.threads = threads;
   replica.cores = std::move(cores);
@@ -198,38 +204,47 @@ result<local_replica> make_replica(const starting_job& job, const host_view& hos
   return replica;
 }
 
-result<rank_plan> plan_rank(const starting_job& job, const host_view& host) {
+result<rank_plan> plan_rank(const starting_job& job, const thread_layout& threads_of_rank) {
   const auto& config = job.loaded.config;
   rank_plan plan;
   plan.self = job.launch->rank();
   plan.ranks = job.launch->ranks();
-  plan.entry = {job.plan.entry, 0};
-  for (std::size_t i = 0; i < job.plan.models.size(); ++i) {
-    const auto& model = job.plan.models[i];
-    plan.replicas.push_back({{{static_cast<std::uint16_t>(i)}, 0}, model.name, model.rank});
+  const auto shares = share_memory(config, job.plan, layout_of(job.cards));
+  if (!shares)
+    return tl::unexpected(shares.error());
+  for (const auto& model : job.plan.models)
     plan.admission.push_back({model.name, model.context_tokens_max, 0});
-  }
-  const auto mine = models_of(job.plan, plan.self);
-  const auto& all_cores = host.threads.model_cores; // one for each model thread, in order
+  const std::size_t replicas_here = replicas_on(job.plan, plan.self).size();
+  const auto& all_cores = threads_of_rank.model_cores; // one for each model thread, in order
   std::size_t first_core = 0;
-  for (model_id model : mine) {
-    const std::uint32_t threads = threads_of(job, model, mine.size());
+  for (std::size_t i = 0; i < shares->replicas.size(); ++i) {
+    const auto& [replica, rank] = shares->replicas[i];
+    plan.replicas.push_back({replica, rank});
+    if (rank != plan.self)
+      continue;
+    const std::uint32_t threads = threads_of(job, replica.model, replicas_here);
     std::vector<int> cores;
-    for (std::size_t i = first_core; i < std::min(first_core + threads, all_cores.size()); ++i)
-      cores.push_back(all_cores[i]);
+    for (std::size_t c = first_core; c < std::min(first_core + threads, all_cores.size()); ++c)
+      cores.push_back(all_cores[c]);
     first_core += threads;
-    auto replica = make_replica(job, host, model, threads, std::move(cores));
-    if (!replica)
-      return tl::unexpected(replica.error());
-    plan.local.push_back(std::move(*replica));
+    plan.local.push_back(
+        make_replica(job, replica, shares->plan.models[i].kv_blocks, threads, std::move(cores)));
   }
+  plan.make_entry = [&planned = job.plan]() -> std::unique_ptr<const method_entry> {
+    auto entry = entry_of(planned);
+    check(entry.has_value(), "an entry that was planned can be made");
+    return std::move(*entry);
+  };
+  plan.thresholds = thresholds_of(config);
+  plan.automatic = automatic_batching(config, job.plan);
+  plan.delay_timeout_us = std::uint64_t{config.system.delayed_batching_timeout_ms} * 1000;
   plan.eos_tokens = job.plan.eos_tokens;
   plan.context_tokens_max = job.plan.context_tokens_max;
   plan.vocab_tokens = job.plan.vocab_tokens;
   plan.greeting = {job.plan.config_hash, job.plan.vocabulary_fingerprint, job.launch->host()};
   plan.heartbeat_us = std::uint64_t{config.system.heartbeat_ms} * 1000;
   plan.peer_timeout_us = std::uint64_t{config.system.peer_timeout_ms} * 1000;
-  plan.model_spin_us = host.threads.may_spin ? model_spin_us : 0;
+  plan.model_spin_us = threads_of_rank.may_spin ? model_spin_us : 0;
   plan.takes_clients = plan.self == rank_id{0};
   plan.make_text = [words = job.plan.words] { return std::make_unique<token_text>(words); };
   if (!config.trace.directory.empty()) {
@@ -247,15 +262,15 @@ void complain(const starting_job& job, const std::string& message) {
 }
 
 /// The job proper: actors, loop, shutdown.
-int run_actors(const starting_job& job, const host_view& host, rank_plan plan,
+int run_actors(const starting_job& job, const thread_layout& threads, rank_plan plan,
                const client_starter& start_client) {
-  if (host.threads.control_core >= 0)
-    if (auto pinned = pin_this_thread(host.threads.control_core); !pinned)
+  if (threads.control_core >= 0)
+    if (auto pinned = pin_this_thread(threads.control_core); !pinned)
       spdlog::warn("control thread runs unpinned: {}", pinned.error().message);
   reactor_config settings;
   caf::actor_system system(settings);
   auto& loop = reactor::of(system);
-  loop.set_spin(host.threads.may_spin ? spin_policy::while_in_flight : spin_policy::never);
+  loop.set_spin(threads.may_spin ? spin_policy::while_in_flight : spin_policy::never);
   rank_actors actors(system, std::move(plan), job.wire.get());
   if (job.launch->rank() == rank_id{0}) {
     job_view view{job.loaded.config, job.plan, system, actors, {}};
@@ -289,14 +304,14 @@ int run_here(starting_job& job, const job_options& options, const client_starter
     complain(job, met.error().message);
     return 2;
   }
-  const host_view host = view_host(job);
-  auto plan = plan_rank(job, host);
+  const thread_layout threads = threads_here(job);
+  auto plan = plan_rank(job, threads);
   card.failure = plan ? "" : plan.error().message;
   if (auto agreed = exchange_cards(*job.launch, card); !agreed) {
     complain(job, agreed.error().message);
     return 2;
   }
-  return run_actors(job, host, std::move(*plan), start_client);
+  return run_actors(job, threads, std::move(*plan), start_client);
 }
 
 } // namespace

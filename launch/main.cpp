@@ -14,6 +14,10 @@ int main(int argc, char** argv) {
   tokenrouter::add_generate(program, exit_code);
   tokenrouter::add_check(program, exit_code);
   tokenrouter::add_trace(program, exit_code);
+  tokenrouter::add_optimize_batching(program, exit_code);
+  tokenrouter::add_plan_memory(program, exit_code);
+  tokenrouter::add_calibrate(program, exit_code);
+  tokenrouter::add_convert_router(program, exit_code);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

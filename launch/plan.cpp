@@ -26,63 +26,149 @@ result<void> read_model(const model_settings& settings, planned_model& planned, 
   return {};
 }
 
+/// Co-LLM's deferral token is an output of the base model alone: it is never sampled, and models
+/// that agree on the ids below it may exchange tokens. Says how many ids may be sampled.
+result<std::uint32_t> sampled_tokens(const std::string& defer_token, const tokenizer& words,
+                                     job_plan& plan) {
+  if (defer_token.empty())
+    return words.vocab_tokens();
+  const auto id = words.added_token_id(defer_token);
+  if (!id)
+    return fail(errc::not_found, "method.defer_token: the entry model's tokenizer has no added "
+                                 "token '" +
+                                     defer_token + "'");
+  if (static_cast<std::uint32_t>(*id) + 1 != words.vocab_tokens())
+    return fail(errc::mismatch, "method.defer_token: '" + defer_token + "' has id " +
+                                    std::to_string(*id) +
+                                    ", but it must be the last of the tokenizer's " +
+                                    std::to_string(words.vocab_tokens()));
+  plan.defer_row = *id;
+  return static_cast<std::uint32_t>(*id);
+}
+
 /// Models that exchange token ids must agree on what each id means.
 result<void> read_vocabularies(const job_config& config, job_plan& plan) {
-  const model_settings* first = nullptr;
+  std::vector<tokenizer> words;
+  std::size_t entry = 0;
   for (std::size_t i = 0; i < config.models.size(); ++i) {
-    const auto& settings = config.models[i];
-    auto words = tokenizer::load(settings.path);
-    if (!words)
-      return tl::unexpected(words.error());
-    if (first == nullptr) {
-      first = &settings;
-      plan.vocabulary_fingerprint = words->fingerprint();
-      plan.vocab_tokens = words->vocab_tokens();
-    } else if (words->fingerprint() != plan.vocabulary_fingerprint) {
-      return fail(errc::mismatch,
-                  "models '" + first->name + "' and '" + settings.name +
-                      "' have different vocabularies (" + std::to_string(plan.vocab_tokens) +
-                      " and " + std::to_string(words->vocab_tokens()) +
-                      " tokens, or other text for the same ids): they can't exchange tokens; "
-                      "choose models with one tokenizer");
-    }
-    if (settings.name == config.system.entry_model)
-      plan.words = std::make_shared<const tokenizer>(std::move(*words));
+    auto loaded = tokenizer::load(config.models[i].path);
+    if (!loaded)
+      return tl::unexpected(loaded.error());
+    words.push_back(std::move(*loaded));
+    if (config.models[i].name == config.system.entry_model)
+      entry = i;
   }
-  for (const auto& model : plan.models)
-    plan.vocab_tokens = std::min(plan.vocab_tokens, model.vocab_tokens);
+  const auto sampled = sampled_tokens(config.method.parameters.defer_token, words[entry], plan);
+  if (!sampled)
+    return tl::unexpected(sampled.error());
+  plan.vocab_tokens = *sampled;
+  plan.vocabulary_fingerprint = words[entry].fingerprint_below(*sampled);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    plan.vocab_tokens = std::min(plan.vocab_tokens, plan.models[i].vocab_tokens);
+    const bool wider = i != entry && words[i].vocab_tokens() > *sampled &&
+                       config.method.parameters.defer_token.empty();
+    if (!wider && words[i].fingerprint_below(*sampled) == plan.vocabulary_fingerprint)
+      continue;
+    return fail(errc::mismatch,
+                "models '" + config.models[entry].name + "' and '" + config.models[i].name +
+                    "' have different vocabularies (" +
+                    std::to_string(words[entry].vocab_tokens()) + " and " +
+                    std::to_string(words[i].vocab_tokens()) +
+                    " tokens, or other text for the same ids): they can't exchange tokens; "
+                    "choose models with one tokenizer");
+  }
+  plan.words = std::make_shared<const tokenizer>(std::move(words[entry]));
   return {};
 }
 
+/// What roles read of the vocabulary.
+result<void> describe_words(const tokenizer& words, method_parameters& parameters) {
+  auto bytes = std::make_shared<std::vector<std::string>>(words.vocab_tokens());
+  for (std::uint32_t id = 0; id < words.vocab_tokens(); ++id)
+    (*bytes)[id] = words.token_bytes(static_cast<token_id>(id));
+  parameters.token_bytes = std::move(bytes);
+  if (!words.added_token_id("</think>"))
+    return {};
+  auto end = words.encode("\n</think>\n\n");
+  if (!end)
+    return tl::unexpected(end.error());
+  parameters.end_of_thinking = std::move(*end);
+  return {};
+}
+
+/// Whether the head's own threshold stands in for one that is left out.
+bool takes_threshold_of_head(const method_settings& method) {
+  if (method.parameters.threshold || method.router.empty())
+    return false;
+  if (method.name == "r2r")
+    return method.parameters.switching_strategy.starts_with("neural");
+  return method.name == "citer" || method.name == "co-llm" || method.name == "custom";
+}
+
+result<head_spec> plan_head(const std::string& kind, std::uint32_t window_positions,
+                            const method_settings& method, const job_plan& plan,
+                            const planned_model& model) {
+  if (kind == "collm_row")
+    return head_spec{kind, model.load.model_path, 1, plan.defer_row};
+  if (method.router.empty())
+    return fail(errc::not_found, "method needs router, the weights of the routing head '" + kind +
+                                     "' that a role of model '" + model.name + "' asks for");
+  head_spec spec{kind, method.router, kind == "r2r_multi" ? window_positions : 1, -1};
+  if (auto described = check_head_description(spec); !described)
+    return tl::unexpected(described.error());
+  return spec;
+}
+
 result<void> plan_method(const job_config& config, job_plan& plan) {
-  plan.parameters = {config.method.switching_strategy, config.method.threshold,
-                     config.method.thresholds};
+  plan.parameters = config.method.parameters;
   for (std::size_t i = 0; i < config.models.size(); ++i) {
     plan.topology.roles.push_back(config.models[i].role);
     if (config.models[i].name == config.system.entry_model)
       plan.entry = {static_cast<std::uint16_t>(i)};
   }
   plan.topology.entry = plan.entry;
-  if (!plan.parameters.threshold && !config.method.router.empty()) {
-    const auto own = head_threshold({config.method.name, config.method.router});
-    if (!own)
-      return tl::unexpected(own.error());
-    plan.parameters.threshold = *own;
+  if (auto ok = describe_words(*plan.words, plan.parameters); !ok)
+    return tl::unexpected(ok.error());
+  if (takes_threshold_of_head(config.method)) {
+    const head_spec any{"", config.method.router};
+    if (auto described = check_head_description(any); !described)
+      return tl::unexpected(described.error());
+    if (const auto own = head_threshold(any))
+      plan.parameters.threshold = *own;
+  }
+  if (config.method.name == "custom") {
+    auto library = method_library::open(config.method.library);
+    if (!library)
+      return tl::unexpected(library.error());
+    plan.library = std::move(*library);
   }
   for (std::size_t i = 0; i < plan.models.size(); ++i) {
     auto role = role_of(plan, {static_cast<std::uint16_t>(i)});
     if (!role)
       return tl::unexpected(role.error());
-    for (const auto& kind : (*role)->needs().heads)
-      plan.models[i].load.heads.push_back({kind, config.method.router});
+    const role_needs needs = (*role)->needs();
+    for (const auto& kind : needs.heads) {
+      auto spec = plan_head(kind, needs.head_window_positions, config.method, plan, plan.models[i]);
+      if (!spec)
+        return tl::unexpected(spec.error());
+      plan.models[i].load.heads.push_back(std::move(*spec));
+    }
   }
+  if (const auto entry = entry_of(plan); !entry)
+    return tl::unexpected(entry.error());
   return {};
 }
 
 } // namespace
 
 result<std::unique_ptr<method_role>> role_of(const job_plan& plan, model_id model) {
-  return make_role(model, plan.topology, plan.parameters);
+  return plan.library ? plan.library->make_role(model, plan.topology, plan.parameters)
+                      : make_role(model, plan.topology, plan.parameters);
+}
+
+result<std::unique_ptr<method_entry>> entry_of(const job_plan& plan) {
+  return plan.library ? plan.library->make_entry(plan.topology, plan.parameters)
+                      : make_entry(plan.topology, plan.parameters);
 }
 
 result<job_plan> plan_job(const job_config& config, std::uint32_t rank_count) {
@@ -105,6 +191,7 @@ result<job_plan> plan_job(const job_config& config, std::uint32_t rank_count) {
     return tl::unexpected(ok.error());
 
   std::vector<placement_wish> wishes;
+  std::size_t entry_wish = 0;
   for (std::size_t i = 0; i < plan.models.size(); ++i) {
     auto& planned = plan.models[i];
     planned.load.vocab_legal_tokens = plan.vocab_tokens;
@@ -114,37 +201,48 @@ result<job_plan> plan_job(const job_config& config, std::uint32_t rank_count) {
     planned.weight_bytes = memory->weight_bytes;
     planned.kv_bytes_per_block = memory->kv_bytes_per_block;
     const auto& ranks = config.models[i].ranks;
-    wishes.push_back({ranks.empty() ? std::nullopt : std::optional(rank_id{ranks.front()}),
-                      planned.weight_bytes});
+    for (std::uint32_t k = 0; k < config.models[i].replicas_count; ++k) {
+      if (i == plan.entry.value && k == 0)
+        entry_wish = wishes.size();
+      wishes.push_back(
+          {ranks.empty() ? std::nullopt : std::optional(rank_id{ranks[ranks.size() == 1 ? 0 : k]}),
+           planned.weight_bytes});
+    }
   }
-  const auto placed = place_models(wishes, plan.entry, rank_count);
+  const auto placed = place_replicas(wishes, entry_wish, rank_count);
+  auto next = placed.begin();
   for (std::size_t i = 0; i < plan.models.size(); ++i)
-    plan.models[i].rank = placed[i];
+    for (std::uint32_t k = 0; k < config.models[i].replicas_count; ++k)
+      plan.models[i].ranks.push_back(*next++);
   return plan;
 }
 
-result<kv_budget> budget_of(const job_config& config, const job_plan& plan, model_id model,
-                            std::uint64_t memory_bytes, std::uint32_t models_on_host) {
-  const auto& planned = plan.models[model.value];
-  const auto& settings = config.models[model.value];
-  kv_budget_input in;
-  in.memory_bytes = memory_bytes;
-  in.models_on_device = models_on_host;
-  in.weight_bytes = planned.weight_bytes;
-  in.kv_bytes_per_block = planned.kv_bytes_per_block;
-  in.kv_cache_tokens = settings.kv_cache_tokens;
-  in.kv_cache_mem_fraction = settings.kv_cache_mem_fraction;
-  in.max_batch_rows = settings.max_batch_rows;
-  in.context_tokens_max = planned.context_tokens_max;
-  const auto budget = plan_kv_budget(in);
-  if (!budget.fits)
-    return fail(errc::capacity,
-                "model '" + planned.name + "' does not fit: weights and KV need " +
-                    std::to_string(budget.needed_bytes >> 20) + " MiB, its share of the host's " +
-                    std::to_string(memory_bytes >> 20) + " MiB of free memory is " +
-                    std::to_string(budget.share_bytes >> 20) +
-                    " MiB; lower kv_cache.tokens, or put it on a host of its own with `ranks`");
-  return budget;
+std::vector<placed_replica> replicas_of(const job_plan& plan) {
+  std::vector<placed_replica> all;
+  for (std::size_t i = 0; i < plan.models.size(); ++i)
+    for (std::size_t k = 0; k < plan.models[i].ranks.size(); ++k)
+      all.push_back({{{static_cast<std::uint16_t>(i)}, static_cast<std::uint16_t>(k)},
+                     plan.models[i].ranks[k]});
+  return all;
+}
+
+std::vector<batching_thresholds> thresholds_of(const job_config& config) {
+  std::vector<batching_thresholds> all;
+  for (const auto& model : config.models)
+    all.push_back(model.delayed_batching_threshold);
+  return all;
+}
+
+std::optional<planner_config> automatic_batching(const job_config& config, const job_plan& plan) {
+  planner_config out;
+  out.models = static_cast<std::uint32_t>(config.models.size());
+  out.entry = plan.entry;
+  out.configured = thresholds_of(config);
+  for (const auto& model : config.models)
+    out.automatic.push_back(model.auto_batching);
+  const bool any =
+      std::find(out.automatic.begin(), out.automatic.end(), true) != out.automatic.end();
+  return any && out.models <= chain_models_max ? std::optional(std::move(out)) : std::nullopt;
 }
 
 std::uint64_t available_memory_bytes() {

@@ -111,6 +111,8 @@ result<void> read_spec(const json& line, request_spec& spec) {
     return ok;
   if (auto ok = read_number(line, "seed", 0, 1.8446744073709552e19, sampling.seed); !ok)
     return ok;
+  if (auto ok = read_number(line, "request_score", 0, 1, spec.request_score.value); !ok)
+    return ok;
   return read_flag(line, "ignore_eos", spec.ignore_eos);
 }
 
@@ -150,7 +152,10 @@ result<std::vector<prompt_entry>> read_prompts(const std::filesystem::path& file
       continue;
     prompt_entry entry;
     entry.id = std::to_string(number);
-    auto order = parse_prompt(line, defaults, tools, entry.id);
+    // Requests of one seed would all draw the same: each line has its own.
+    prompt_defaults own = defaults;
+    own.sampling.seed += entries.size();
+    auto order = parse_prompt(line, own, tools, entry.id);
     if (order)
       entry.order = std::move(*order);
     else

@@ -22,6 +22,7 @@ json usage_of(const request_done& done, const std::vector<std::string>& names,
     const auto& u = done.usage[i];
     models[names[i]] = {{"generated_tokens", u.generated_tokens},
                         {"computed_tokens", u.computed_tokens},
+                        {"cached_tokens", u.cached_tokens},
                         {"lacked_tokens", u.kv_tokens},
                         {"recomputed_tokens", u.recomputed_tokens}};
   }

@@ -25,6 +25,7 @@ void run_summary::add(const request_done& done) {
     generated_[i] += done.usage[i].generated_tokens;
     lacked_[i] += done.usage[i].kv_tokens;
     usage_[i].computed_tokens += done.usage[i].computed_tokens;
+    usage_[i].cached_tokens += done.usage[i].cached_tokens;
     usage_[i].recomputed_tokens += done.usage[i].recomputed_tokens;
   }
 }
@@ -33,15 +34,15 @@ std::string run_summary::table(std::uint64_t elapsed_us, bool colours) const {
   std::size_t width = 5;
   for (const auto& name : names_)
     width = std::max(width, name.size());
-  std::string out = fmt::format("{:<{}}  {:>8}  {:>7}  {:>10}  {:>10}\n", "model", width, "tokens",
-                                "share", "computed", "lacked");
+  std::string out = fmt::format("{:<{}}  {:>8}  {:>7}  {:>10}  {:>8}  {:>10}\n", "model", width,
+                                "tokens", "share", "computed", "cached", "lacked");
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const double share = output_tokens_ == 0 ? 0.0
                                              : 100.0 * static_cast<double>(generated_[i]) /
                                                    static_cast<double>(output_tokens_);
     out += paint({static_cast<std::uint16_t>(i)}, fmt::format("{:<{}}", names_[i], width), colours);
-    out += fmt::format("  {:>8}  {:>5.1f} %  {:>10}  {:>10}\n", generated_[i], share,
-                       usage_[i].computed_tokens, lacked_[i]);
+    out += fmt::format("  {:>8}  {:>5.1f} %  {:>10}  {:>8}  {:>10}\n", generated_[i], share,
+                       usage_[i].computed_tokens, usage_[i].cached_tokens, lacked_[i]);
   }
   auto ttft_us = ttft_us_;
   std::sort(ttft_us.begin(), ttft_us.end());

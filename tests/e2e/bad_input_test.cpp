@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_pool_that_does_not_fit_is_refused_with_figures) {
   const scratch_folder scratch;
   const auto run = generate(single_config(scratch, models / "abacus-xs"),
                             "--prompt hello --set kv_cache.tokens=4000000000");
-  expect_refusal(run, 2, "does not fit");
+  expect_refusal(run, 2, "can't hold weights and the tokens asked for");
 }
 
 BOOST_AUTO_TEST_CASE(models_with_different_vocabularies_are_both_named) {

@@ -54,9 +54,12 @@ void compare_scores(const json& item, const json& ours, std::vector<std::string>
 
 void compare_work(const json& ours, std::vector<std::string>& out) {
   for (const auto& [model, usage] : ours["usage"]["models"].items())
-    if (usage["computed_tokens"] != usage["lacked_tokens"] || usage["recomputed_tokens"] != 0)
+    if (usage["computed_tokens"].get<int>() + usage["cached_tokens"].get<int>() !=
+            usage["lacked_tokens"].get<int>() ||
+        usage["recomputed_tokens"] != 0)
       out.push_back("prompt " + ours["id"].get<std::string>() + ": " + model + " computed " +
-                    usage["computed_tokens"].dump() + " tokens and lacked " +
+                    usage["computed_tokens"].dump() + " tokens, took " +
+                    usage["cached_tokens"].dump() + " from the cache and lacked " +
                     usage["lacked_tokens"].dump());
 }
 

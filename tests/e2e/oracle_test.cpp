@@ -12,6 +12,9 @@ const std::vector<oracle_policy> policies{
     {"greedy-abacus-m", "single/abacus-m"},
     {"route-r2r-neural", "r2r/abacus-xs_abacus-m"},
     {"route-r2r-entropy", "r2r-entropy/abacus-xs_abacus-m"},
+    {"route-citer", "citer/abacus-xs_abacus-m"},
+    {"route-co-llm", "co-llm/abacus-xs_abacus-m"},
+    {"route-rstitch-entropy", "rstitch/abacus-xs_abacus-m"},
     {"route-cascade", "cascade/abacus-xs_abacus-s_abacus-m"},
 };
 
@@ -35,6 +38,22 @@ BOOST_AUTO_TEST_CASE(one_process_gives_the_oracles_tokens_one_request_at_a_time)
 
 BOOST_AUTO_TEST_CASE(one_rank_under_the_launcher_gives_the_oracles_tokens) {
   expect_equal({1, 32, "--set prefill_chunk_tokens=16"});
+}
+
+BOOST_AUTO_TEST_CASE(replicas_and_delayed_batches_give_the_oracles_tokens) {
+  for (const auto& policy : policies) {
+    if (policy.config.find("xs_abacus-m") == std::string::npos)
+      continue;
+    int near_ties = 0;
+    const auto found =
+        differences(policy,
+                    {3, 32,
+                     "--set models.abacus-m.replicas=2 --set models.abacus-xs.replicas=2 "
+                     "--set 'models.abacus-m.delayed_batching_threshold=[1,1,2,2,3,3,4]'"},
+                    near_ties);
+    for (const auto& line : found)
+      BOOST_ERROR(policy.name << " with replicas: " << line);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(two_ranks_give_the_oracles_tokens) {

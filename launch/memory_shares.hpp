@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "launch/plan.hpp"
+#include "runtime/config/config.hpp"
+#include "runtime/core/error.hpp"
+#include "runtime/planning/memory_solver.hpp"
+
+namespace tokenrouter {
+
+/// One host of a job as the memory solver sees it.
+struct job_host {
+  std::string name;
+  std::uint64_t memory_bytes = 0; ///< free before the models load
+};
+
+struct host_layout {
+  std::vector<job_host> hosts;
+  std::vector<std::uint32_t> host_of_rank; ///< index into `hosts`
+  double usable_fraction = 0.9;
+  std::uint64_t reserved_bytes = 0; ///< of each host, of what is usable
+};
+
+/// Hosts that are all alike, `ranks_per_host` ranks on each, in order; 0: all on one.
+host_layout equal_hosts(std::uint32_t ranks, std::uint32_t ranks_per_host,
+                        std::uint64_t memory_bytes);
+
+/// What the memory solver is asked for a job, and its answer.
+struct memory_shares {
+  std::vector<placed_replica> replicas; ///< index into `models` and plan.models
+  std::vector<memory_device> devices;   ///< one a host
+  std::vector<memory_model> models;     ///< one a replica
+  memory_plan plan;
+};
+
+/// Weights and KV sizes are those of `job`. `kv_cache.tokens` is fixed; `kv_cache.mem_fraction`
+/// fixes that share of what all weights and the reserve leave of the host; other replicas share the
+/// rest, so that all models hold as many tokens: one of R replicas an R-th of them. Except for
+/// `kv_cache.tokens`, no replica gets more than `max_batch_rows` full contexts need. Errors: as
+/// `solve_memory`; capacity if a pool would hold less than one full context.
+result<memory_shares> share_memory(const job_config& config, const job_plan& job,
+                                   const host_layout& layout);
+
+} // namespace tokenrouter
