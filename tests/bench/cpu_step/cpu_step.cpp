@@ -94,7 +94,7 @@ timing measure_backend(const settings& s, const std::filesystem::path& folder, c
     r.start_position = s.kv_tokens - 1;
     r.block_offset = row * blocks;
     r.block_count = blocks;
-    r.wants_token = true;
+    r.answered_positions = true;
     r.signals = to_set(signal::entropy);
     in.rows.push_back(r);
     in.tokens.push_back(static_cast<token_id>(random() % (*model)->facts().vocab_tokens));

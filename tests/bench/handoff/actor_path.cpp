@@ -84,11 +84,10 @@ scheduler_actor::behavior_type stand_in(stand_in_pointer self, replica_id own, r
                                         phase* current) {
   self->state = {own, peer, std::move(outlet), current};
   return {
-      [self](const handoff& x) { take_one(self, x); },
-      [](const handoff_gap&) {},
-      [](const release&) {},
-      [](const step_done&) {},
-      [self](caf::tick_atom) { send_one(self); },
+      [](const announce&) {},        [self](const handoff& x) { take_one(self, x); },
+      [](const handoff_gap&) {},     [](const release&) {},
+      [](const batching_update&) {}, [](const prefix_hit&) {},
+      [](const step_done&) {},       [self](caf::tick_atom) { send_one(self); },
   };
 }
 
@@ -153,7 +152,7 @@ class half {
                          carrier_.get(), switchboard_, observer_, monotonic_us};
     link_ = system_.spawn(link, std::move(options));
     scheduler_ = system_.spawn(stand_in, own, other, switchboard_, &current_);
-    caf::anon_send(switchboard_, local_actors{{{own, scheduler_}}, {}, {}, {{peer, link_}}});
+    caf::anon_send(switchboard_, local_actors{{{own, scheduler_}}, {}, {}, {}, {{peer, link_}}});
     carrier_->on_frame([this](rank_id, const frame_header& header, auto payload) {
       caf::anon_send(link_, incoming_frame{header, {payload.begin(), payload.end()}});
     });

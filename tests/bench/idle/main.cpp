@@ -14,6 +14,7 @@
 #include "runtime/core/log.hpp"
 #include "runtime/exec/scripted/scripted_backend.hpp"
 #include "runtime/methods/plain/plain.hpp"
+#include "runtime/methods/registry.hpp"
 #include "runtime/transport/bootstrap.hpp"
 #include "runtime/transport/ucx/ucx_transport.hpp"
 
@@ -41,9 +42,10 @@ rank_plan plan_of(const bootstrap& job) {
   plan.model_spin_us = 1000;
   for (std::uint32_t r = 0; r < plan.ranks; ++r) {
     const model_id model{static_cast<std::uint16_t>(r)};
-    plan.replicas.push_back({{model, 0}, "scripted", {r}});
+    plan.replicas.push_back({{model, 0}, {r}});
     plan.admission.push_back({"scripted", 256, 0});
   }
+  plan.make_entry = [] { return make_entry({{"plain"}, {0}}, {}).value(); };
   local_replica replica;
   replica.facts = {{{static_cast<std::uint16_t>(plan.self.value)}, 0}, 1600, 64, 1};
   replica.kv_blocks = 100;
