@@ -149,7 +149,7 @@ def check_contract(report):
         report.fault("actors/README.md", "has more than 200 lines")
     headings = set(re.findall(r"^### `(\w+)`", text, re.M))
     envelope = (ROOT / "actors/envelope.hpp").read_text()
-    listed = re.search(r"using wire_messages = std::tuple<(.*?)>;", envelope, re.S).group(1)
+    listed = re.search(r"using wire_messages =\s*std::tuple<(.*?)>;", envelope, re.S).group(1)
     messages = set(re.findall(r"\w+", listed))
     actors = {p.stem for p in (ROOT / "actors").glob("*.hpp")
               if re.search(r"^using \w+_actor\s*=", p.read_text(), re.M)}
