@@ -97,7 +97,7 @@ void scheduler_state::settle(const row_result& r) {
     s.has_turn = false;
     r.fx.park.push_back(s.request);
   } else if (s.has_turn) {
-    s.prepare(needs_.tail_positions);
+    s.prepare(needs_);
   }
 }
 

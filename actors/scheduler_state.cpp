@@ -68,7 +68,7 @@ void scheduler_state::on_handoff(handoff&& x, std::uint64_t now_us, scheduler_ef
   const std::uint32_t offset = x.offset;
   const auto shipped = static_cast<std::uint32_t>(x.tokens.size());
   s.take(std::move(x), config_.models, now_us);
-  s.prepare(needs_.tail_positions);
+  s.prepare(needs_);
   query_prefix(s, fx);
   if (config_.trace)
     fx.trace.handoffs.push_back({now_us, s.request.value, s.turn, s.length(), offset, shipped,
@@ -186,7 +186,7 @@ bool scheduler_state::commit_plan(const lease_grant& grant, std::uint64_t now_us
       continue;
     found->second.cut_kv(0);
     if (found->second.has_turn)
-      found->second.prepare(needs_.tail_positions);
+      found->second.prepare(needs_);
     ++counters_.evictions;
   }
   in.clear();
@@ -221,6 +221,8 @@ void scheduler_state::append_row(const sequence& s, const planned_row& plan,
   row.block_count = blocks;
   row.answered_positions = s.answered_in(plan.token_count);
   row.signals = row.answered_positions > 0 ? needs_.signals : 0;
+  if (needs_.head_window_positions > 1)
+    row.window_start_position = s.window_start(plan.token_count);
   row.sampling = s.spec.sampling;
   row.sample_stream =
       sample_stream(needs_.shares_sampling_stream ? std::uint16_t{0} : config_.self.model.value);

@@ -29,22 +29,33 @@ void sequence::take(handoff&& x, std::uint32_t models, std::uint64_t now_us) {
   state = std::move(x.state);
 }
 
-void sequence::prepare(std::uint32_t tail_positions) {
+void sequence::prepare(const role_needs& needs) {
   answers.clear();
   // A turn that comes back with nothing new: the last position runs again to propose.
-  answer_from = (judging ? committed_tokens() : length()) - 1;
-  if (tail_positions > 1) {
-    const std::uint32_t tail_from = length() - std::min(length(), tail_positions);
-    const auto known_from = kv_tokens - static_cast<std::uint32_t>(tail_entropies.size());
-    const bool known = known_from <= tail_from && tail_from <= kv_tokens;
-    if (!known)
+  const std::uint32_t proposing = (judging ? committed_tokens() : length()) - 1;
+  answer_from = proposing;
+  if (needs.tail_positions > 1) {
+    const std::uint32_t tail_from = length() - std::min(length(), needs.tail_positions);
+    const auto known = static_cast<std::uint32_t>(tail_entropies.size());
+    const std::uint32_t first = first_unknown(tail_from, known);
+    if (first != kv_tokens)
       tail_entropies.clear();
-    answer_from = std::min(answer_from, known ? kv_tokens : tail_from);
+    answer_from = std::min(answer_from, first);
+  }
+  if (needs.head_window_positions > 1) {
+    const std::uint32_t before = std::min(proposing, needs.head_window_positions - 1);
+    const std::uint32_t window_from = std::max(proposing - before, first_window_position());
+    answer_from = std::min(answer_from, first_unknown(window_from, recorded_positions));
   }
   cut_kv(answer_from);
 }
 
+std::uint32_t sequence::first_unknown(std::uint32_t from, std::uint32_t known) const {
+  return kv_tokens - known <= from ? std::max(kv_tokens, from) : from;
+}
+
 void sequence::advance(std::uint32_t count, bool from_cache) {
+  recorded_positions = from_cache ? 0 : recorded_after(count);
   (from_cache ? cached_tokens : computed_tokens) += count;
   if (kv_tokens < kv_reached_tokens)
     recomputed_tokens += std::min(count, kv_reached_tokens - kv_tokens);
@@ -59,6 +70,7 @@ void sequence::cut_kv(std::uint32_t kv_tokens_left) {
     return;
   const std::size_t lost = kv_tokens - kv_tokens_left;
   tail_entropies.resize(tail_entropies.size() - std::min(tail_entropies.size(), lost));
+  recorded_positions -= std::min(recorded_positions, static_cast<std::uint32_t>(lost));
   kv_tokens = kv_tokens_left;
 }
 
@@ -76,6 +88,19 @@ std::uint32_t sequence::drop_tentative(std::size_t first) {
 std::uint32_t sequence::answered_in(std::uint32_t count) const {
   const std::uint32_t end = kv_tokens + count;
   return end <= answer_from ? 0 : end - std::max(answer_from, kv_tokens);
+}
+
+std::uint32_t sequence::recorded_after(std::uint32_t count) const {
+  const std::uint32_t answered = answered_in(count);
+  return answered == count ? recorded_positions + count : answered;
+}
+
+std::uint32_t sequence::first_window_position() const {
+  return spec.prompt_tokens - std::min(spec.prompt_tokens, 1u);
+}
+
+std::uint32_t sequence::window_start(std::uint32_t count) const {
+  return std::max(kv_tokens + count - recorded_after(count), first_window_position());
 }
 
 } // namespace tokenrouter

@@ -7,6 +7,7 @@
 
 #include "actors/messages.hpp"
 #include "runtime/exec/step.hpp"
+#include "runtime/methods/method.hpp"
 
 namespace tokenrouter {
 
@@ -39,6 +40,9 @@ struct sequence {
   std::uint32_t answer_from = 0;        ///< first position whose answer is wanted
   std::vector<step_row_output> answers; ///< of positions answer_from … kv_tokens − 1
   std::vector<float> tail_entropies;    ///< of the positions before kv_tokens, oldest first
+  /// So many positions before kv_tokens were all answered here, by what holds their KV: heads may
+  /// read them in a window.
+  std::uint32_t recorded_positions = 0;
 
   std::uint64_t computed_tokens = 0;
   std::uint64_t cached_tokens = 0;
@@ -62,8 +66,8 @@ struct sequence {
   void take(handoff&& x, std::uint32_t models, std::uint64_t now_us);
 
   /// Before the next step: which positions must be answered, and from where KV must be run again
-  /// for that. `tail_positions`: see role_needs.
-  void prepare(std::uint32_t tail_positions);
+  /// for that: all whose signals or windows the role wants and that are not known any more.
+  void prepare(const role_needs& needs);
 
   /// KV of `count` positions was computed or taken from the cache.
   void advance(std::uint32_t count, bool from_cache);
@@ -76,6 +80,18 @@ struct sequence {
 
   /// How many of the `count` positions after kv_tokens are to be answered.
   std::uint32_t answered_in(std::uint32_t count) const;
+
+  /// step_row::window_start_position of a row that runs the `count` positions after kv_tokens: the
+  /// first one recorded, but none before that of the first output token, so that a window does not
+  /// depend on what else of the prompt was answered.
+  std::uint32_t window_start(std::uint32_t count) const;
+
+ private:
+  /// First position to answer, so that all from `from` on are known; `known` before kv_tokens are.
+  std::uint32_t first_unknown(std::uint32_t from, std::uint32_t known) const;
+  /// recorded_positions after the `count` positions after kv_tokens were run.
+  std::uint32_t recorded_after(std::uint32_t count) const;
+  std::uint32_t first_window_position() const;
 };
 
 } // namespace tokenrouter

@@ -41,10 +41,10 @@ struct model_facts {
   std::string architecture;       ///< e.g. Qwen3ForCausalLM
   std::uint32_t vocab_tokens = 0; ///< width of the logits
   std::uint32_t context_tokens_max = 0;
-  std::vector<token_id> eos_tokens; ///< of generation_config.json, else config.json
-  std::uint64_t weight_bytes = 0;   ///< in memory, heads included
-  std::uint64_t kv_bytes_per_block = 0;
-  std::string kernels; ///< what runs it, e.g. "avx512-bf16", "avx2", "cuda sm_90"
+  std::vector<token_id> eos_tokens;     ///< of generation_config.json, else config.json
+  std::uint64_t weight_bytes = 0;       ///< in memory, heads included
+  std::uint64_t kv_bytes_per_block = 0; ///< with what windows of heads need
+  std::string kernels;                  ///< what runs it, e.g. "avx512-bf16", "avx2", "cuda sm_90"
 };
 
 /// A model on a device. One thread at a time calls it: the model actor, which owns it.

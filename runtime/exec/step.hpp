@@ -26,6 +26,10 @@ struct step_row {
   /// them. 0: a prefill chunk before the last; more than 1: a peer's tokens are judged.
   std::uint32_t answered_positions = 0;
   signal_set signals = 0; ///< of the answered positions
+  /// Heads with a window read positions from this one on, and zeros before it. Requires of a row
+  /// that such heads score: those of them before the row's first answered position lie before
+  /// start_position, were answered, and are in these blocks.
+  std::uint32_t window_start_position = 0;
   sampling_params sampling;
   std::uint32_t sample_stream = 0; ///< see philox.hpp; its position is that of the drawn token
   /// Above 0: the last position's token is the x that maximises (1 − mix_weight) · q(x) +

@@ -171,3 +171,34 @@ BOOST_AUTO_TEST_CASE(a_request_that_was_not_evicted_computes_each_position_once)
   BOOST_TEST(done.recomputed_tokens == 0u);
   BOOST_TEST(done.kv_tokens == 6u);
 }
+
+BOOST_AUTO_TEST_CASE(a_request_that_lost_its_blocks_answers_its_whole_window_again) {
+  scheduler_bench x({.blocks = 2, .needs = {to_set(signal::heads), {}, 1, 3, false}});
+  x.take(scheduler_bench::admission(a, {1, 2, 3}));
+  x.step(4);
+  x.step(5);
+  x.step(6);
+  struct row {
+    std::uint32_t start_position, tokens, answered, window_start;
+  };
+  const auto expect = [&](const row& wanted) {
+    BOOST_REQUIRE(x.start());
+    BOOST_REQUIRE(x.work.in.rows.size() == 1u);
+    const auto& row = x.work.in.rows[0];
+    BOOST_TEST(row.start_position == wanted.start_position);
+    BOOST_TEST(row.token_count == wanted.tokens);
+    BOOST_TEST(row.answered_positions == wanted.answered);
+    BOOST_TEST(row.window_start_position == wanted.window_start);
+  };
+  // Decoding on: one position, its window is at hand.
+  expect({5, 1, 1, 2});
+  x.script->decisions.push_back({route_action::go_drop, {1}});
+  x.finish({7});
+  // While a peer has the turn, a longer request takes the pool.
+  x.take(scheduler_bench::admission(b, tokens(20, 9)));
+  BOOST_REQUIRE(x.start());
+  x.finish({eos});
+  x.release(b);
+  x.take(scheduler_bench::comeback(a, 3, 6, {8}, {6, 7, 0}));
+  expect({0, 7, 3, 4});
+}

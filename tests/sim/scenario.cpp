@@ -80,6 +80,11 @@ void draw_requests(dice& d, scenario& s) {
   }
 }
 
+std::uint32_t head_window_positions(const scenario& s, std::size_t model) {
+  const model_id self{static_cast<std::uint16_t>(model)};
+  return make_role(self, s.topology, s.parameters).value()->needs().head_window_positions;
+}
+
 /// In every second seed the wire loses, repeats, reorders and damages frames. Draws from a stream
 /// of its own, so that faults do not change the rest of a seed.
 void draw_network(scenario& s) {
@@ -119,6 +124,7 @@ scenario make_scenario(std::uint64_t seed) {
     backend.eos_token = eos;
     backend.eos_odds = 0.03;
     backend.heads = 1;
+    backend.head_window_positions = head_window_positions(s, i);
     backend.step_base_us = d.between(1, 200);
     backend.step_row_us = d.between(0, 5);
     backend.step_token_us = d.between(0, 3);

@@ -28,3 +28,24 @@ BOOST_AUTO_TEST_CASE(every_invariant_holds_on_many_seeds) {
   BOOST_TEST(evictions > 1000u);
   BOOST_TEST(cached > 1000u);
 }
+
+BOOST_AUTO_TEST_CASE(windows_of_heads_hold_answered_positions_on_many_seeds) {
+  std::uint64_t handoffs = 0, evictions = 0, cached = 0;
+  int scenarios = 0;
+  for (std::uint64_t seed = 1000; scenarios < 40; ++seed) {
+    const auto scenario = sim::make_scenario(seed);
+    if (scenario.topology.roles.front() != "r2r_slm" || scenario.parameters.window_tokens < 2 ||
+        scenario.parameters.switching_strategy != "neural_multi_input")
+      continue;
+    ++scenarios;
+    const auto outcome = sim::simulate(scenario);
+    for (const auto& line : outcome.violations)
+      BOOST_ERROR(line);
+    handoffs += outcome.handoffs;
+    evictions += outcome.evictions;
+    cached += outcome.cached;
+  }
+  BOOST_TEST(handoffs > 100u);
+  BOOST_TEST(evictions > 100u);
+  BOOST_TEST(cached > 100u);
+}

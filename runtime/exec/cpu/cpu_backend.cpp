@@ -11,6 +11,7 @@
 #include "runtime/exec/cpu/forward.hpp"
 #include "runtime/exec/cpu/row_results.hpp"
 #include "runtime/exec/cpu/weights.hpp"
+#include "runtime/exec/cpu/window_records.hpp"
 #include "runtime/exec/heads/head.hpp"
 
 namespace tokenrouter {
@@ -111,14 +112,18 @@ result<std::unique_ptr<model_on_cpu>> model_on_cpu::load(const load_options& opt
       return tl::unexpected(head.error());
     heads.push_back(std::move(*head));
   }
-  auto pass = forward_pass::create(c, model->weights_, **kernels, options.threads);
+  const auto floats = record_floats(options.heads, c.hidden_size);
+  if (!floats)
+    return tl::unexpected(floats.error());
+  const kv_layout layout(c, model->weights_.kind, *floats);
+  auto pass = forward_pass::create(c, model->weights_, **kernels, layout, options.threads);
   if (!pass)
     return tl::unexpected(pass.error());
   model->forward_.emplace(std::move(*pass));
   const std::uint32_t legal =
       options.vocab_legal_tokens ? options.vocab_legal_tokens : c.vocab_tokens;
-  auto results =
-      row_results::create(c, model->weights_, **kernels, options.threads, legal, std::move(heads));
+  auto results = row_results::create(c, model->weights_, **kernels, options.threads, layout, legal,
+                                     std::move(heads));
   if (!results)
     return tl::unexpected(results.error());
   model->results_.emplace(std::move(*results));
@@ -129,7 +134,7 @@ result<std::unique_ptr<model_on_cpu>> model_on_cpu::load(const load_options& opt
                    .context_tokens_max = c.context_tokens_max,
                    .eos_tokens = c.eos_tokens,
                    .weight_bytes = model->weights_.bytes.bytes() + model->results_->head_bytes(),
-                   .kv_bytes_per_block = model->forward_->layout().block_bytes,
+                   .kv_bytes_per_block = layout.block_bytes,
                    .kernels = (*kernels)->name};
   return model;
 }
@@ -161,6 +166,11 @@ void model_on_cpu::check_row(const step_input& in, const step_row& row) const {
   for (std::uint32_t i = 0; i < row.block_count; ++i)
     check(in.block_tables[row.block_offset + i] < blocks_, "step: block ids are allocated");
   check(row.answered_positions <= row.token_count, "step: a row answers positions that it runs");
+  const auto first_answered =
+      static_cast<std::uint32_t>(positions) - std::min(row.answered_positions, row.token_count);
+  check(!results_->reads_window() || !has(row.signals, signal::heads) ||
+            row.window_start_position >= first_answered || first_answered == row.start_position,
+        "step: positions of a window are answered");
   check(row.mix_weight <= 0 || row.mix_offset + results_->vocab_legal_tokens() <= in.mixes.size(),
         "step: a row's mix");
   for (std::uint32_t i = 0; i < row.token_count; ++i) {
@@ -191,7 +201,7 @@ void model_on_cpu::add_tokens(const step_input& in, std::size_t row_number, std:
 void model_on_cpu::run_wave(const step_input& in, step_output& out) {
   const auto job = [&](worker& w) {
     forward_->run(w, wave_, kv_.data());
-    results_->run(w, wave_, *forward_, in, out);
+    results_->run(w, wave_, *forward_, kv_.data(), in, out);
   };
   if (wave_.tokens.size() * facts_.weight_bytes < shared_work_bytes_min)
     pool_.run_alone(std::ref(job));
@@ -287,8 +297,11 @@ result<model_memory> estimate_cpu_memory(const load_options& options) {
   if (auto checked = cpu::check_tensors(*files, *config); !checked)
     return tl::unexpected(checked.error());
   const auto kind = cpu::storage_of(options.compute);
+  const auto floats = cpu::record_floats(options.heads, config->hidden_size);
+  if (!floats)
+    return tl::unexpected(floats.error());
   model_memory needed{.weight_bytes = cpu::weight_memory_bytes(*config, kind),
-                      .kv_bytes_per_block = cpu::kv_layout(*config, kind).block_bytes};
+                      .kv_bytes_per_block = cpu::kv_layout(*config, kind, *floats).block_bytes};
   for (const auto& head : options.heads) {
     const auto bytes = head_memory_bytes(head);
     if (!bytes)

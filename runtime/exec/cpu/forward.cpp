@@ -8,9 +8,9 @@
 namespace tokenrouter::cpu {
 
 forward_pass::forward_pass(const model_config& config, const model_weights& weights,
-                           const kernel_table& kernels)
+                           const kernel_table& kernels, const kv_layout& layout)
     : config_(&config), weights_(&weights), kernels_(&kernels),
-      kind_(static_cast<std::size_t>(weights.kind)), layout_(config, weights.kind),
+      kind_(static_cast<std::size_t>(weights.kind)), layout_(layout),
       rope_(config.rope_inverse_frequencies, config.context_tokens_max),
       scale_(static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)))),
       hidden_stride_(padded(config.hidden_size)),
@@ -20,8 +20,9 @@ forward_pass::forward_pass(const model_config& config, const model_weights& weig
       wide_stride_(std::max(q_stride_, mlp_stride_)) {}
 
 result<forward_pass> forward_pass::create(const model_config& config, const model_weights& weights,
-                                          const kernel_table& kernels, std::uint32_t threads) {
-  forward_pass pass(config, weights, kernels);
+                                          const kernel_table& kernels, const kv_layout& layout,
+                                          std::uint32_t threads) {
+  forward_pass pass(config, weights, kernels, layout);
   const std::size_t pairs = padded(config.head_dim / 2);
   const std::size_t scratch = std::size_t{attention_queries_max} * padded(config.head_dim);
   const std::size_t row_floats = 2 * pass.hidden_stride_ + pass.qkv_stride_ + pass.q_stride_ +

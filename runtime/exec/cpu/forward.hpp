@@ -20,7 +20,8 @@ class forward_pass {
  public:
   /// All references must outlive this. Error: capacity.
   static result<forward_pass> create(const model_config& config, const model_weights& weights,
-                                     const kernel_table& kernels, std::uint32_t threads);
+                                     const kernel_table& kernels, const kv_layout& layout,
+                                     std::uint32_t threads);
 
   const kv_layout& layout() const { return layout_; }
 
@@ -36,7 +37,7 @@ class forward_pass {
 
  private:
   forward_pass(const model_config& config, const model_weights& weights,
-               const kernel_table& kernels);
+               const kernel_table& kernels, const kv_layout& layout);
   void attention(worker& w, std::uint32_t layer, const wave& tokens, std::byte* pool);
   void attend_tile(const wave& tokens, const wave_tile& tile, std::uint32_t layer,
                    std::uint32_t kv_head, std::uint32_t worker_index, const std::byte* pool);

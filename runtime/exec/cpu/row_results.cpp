@@ -18,20 +18,22 @@ step_row_output& output_of(step_output& out, const wave_end& end) {
 } // namespace
 
 row_results::row_results(const model_config& config, const model_weights& weights,
-                         const kernel_table& kernels)
+                         const kernel_table& kernels, const kv_layout& layout)
     : config_(&config), weights_(&weights), kernels_(&kernels),
-      kind_(static_cast<std::size_t>(weights.kind)), hidden_stride_(padded(config.hidden_size)) {}
+      kind_(static_cast<std::size_t>(weights.kind)), records_(layout, config.hidden_size),
+      hidden_stride_(padded(config.hidden_size)) {}
 
 result<row_results> row_results::create(const model_config& config, const model_weights& weights,
                                         const kernel_table& kernels, std::uint32_t threads,
-                                        std::uint32_t vocab_legal_tokens,
+                                        const kv_layout& layout, std::uint32_t vocab_legal_tokens,
                                         std::vector<std::unique_ptr<routing_head>> heads) {
-  row_results results(config, weights, kernels);
+  row_results results(config, weights, kernels, layout);
   results.vocab_legal_tokens_ = vocab_legal_tokens;
   results.logits_stride_ = padded(vocab_legal_tokens);
   results.heads_ = std::move(heads);
   for (const auto& head : results.heads_)
-    results.top_logits_wanted_ = std::max(results.top_logits_wanted_, head->top_logits_wanted());
+    if (head->window_positions() == 1)
+      results.top_logits_wanted_ = std::max(results.top_logits_wanted_, head->top_logits_wanted());
   results.scratch_.resize(threads);
   const std::size_t hidden = results.hidden_stride_;
   auto bytes =
@@ -61,8 +63,8 @@ std::uint64_t row_results::head_bytes() const {
   return bytes;
 }
 
-void row_results::run(worker& w, const wave& tokens, const forward_pass& pass, const step_input& in,
-                      step_output& out) {
+void row_results::run(worker& w, const wave& tokens, const forward_pass& pass, std::byte* pool,
+                      const step_input& in, step_output& out) {
   for (std::size_t begin = 0; begin < tokens.ends.size(); begin += slots) {
     const std::span ends(tokens.ends.data() + begin, std::min(slots, tokens.ends.size() - begin));
     normalise(w, ends, pass);
@@ -79,14 +81,17 @@ void row_results::run(worker& w, const wave& tokens, const forward_pass& pass, c
                            .out_stride = logits_stride_});
     w.sync();
     const auto share = w.share(static_cast<std::uint32_t>(ends.size()));
-    for (std::uint32_t slot = share.begin; slot < share.end; ++slot)
-      draw(slot, ends[slot], tokens.tokens[ends[slot].token].position + 1, in, out,
-           scratch_[w.index()]);
+    for (std::uint32_t slot = share.begin; slot < share.end; ++slot) {
+      const wave_token& token = tokens.tokens[ends[slot].token];
+      draw(slot, ends[slot], token.position + 1, in, out, scratch_[w.index()]);
+      record(slot, token, pool, scratch_[w.index()]);
+    }
     w.sync();
     // Heads keep memory of their own, so one thread runs them.
     if (w.index() == 0)
       for (std::size_t slot = 0; slot < ends.size(); ++slot) {
-        score(slot, in.rows[ends[slot].row], output_of(out, ends[slot]));
+        score(slot, in.rows[ends[slot].row], tokens.tokens[ends[slot].token], pool,
+              output_of(out, ends[slot]));
         if (tap_)
           tap_(ends[slot].row, hidden(slot), logits(slot));
       }
@@ -127,7 +132,20 @@ void row_results::draw(std::size_t slot, const wave_end& end, std::uint32_t posi
         std::span(out.distributions).subspan(result.distribution_offset, vocab_legal_tokens_));
 }
 
-void row_results::score(std::size_t slot, const step_row& row, step_row_output& out) {
+void row_results::record(std::size_t slot, const wave_token& token, std::byte* pool,
+                         scratch& s) const {
+  if (!records_.kept())
+    return;
+  const auto to = records_.at(pool, token.blocks, token.position);
+  top_logits(logits(slot), records_.top_logits(), s.top_logits);
+  // A vocabulary may have fewer: zeros then.
+  s.top_logits.resize(records_.top_logits());
+  std::ranges::copy(hidden(slot), to.begin());
+  std::ranges::copy(s.top_logits, to.begin() + config_->hidden_size);
+}
+
+void row_results::score(std::size_t slot, const step_row& row, const wave_token& token,
+                        std::byte* pool, step_row_output& out) {
   if (!has(row.signals, signal::heads) || heads_.empty())
     return;
   top_logits_.clear();
@@ -139,11 +157,16 @@ void row_results::score(std::size_t slot, const step_row& row, step_row_output& 
   if (embedding)
     read_embedding(*weights_, out.token, embedding_);
   for (std::size_t i = 0; i < heads_.size(); ++i) {
-    const std::size_t wanted =
-        std::min<std::size_t>(heads_[i]->top_logits_wanted(), top_logits_.size());
+    const head_window window{heads_[i]->window_positions(), heads_[i]->top_logits_wanted()};
+    window_.clear();
+    if (window.positions > 1)
+      records_.gather(pool, token.blocks, row.window_start_position, token.position, window,
+                      window_);
+    const std::size_t wanted = std::min<std::size_t>(window.top_logits, top_logits_.size());
     out.head_scores[i] = heads_[i]->score({.hidden = hidden(slot),
                                            .proposed_embedding = {embedding_, config_->hidden_size},
-                                           .top_logits = std::span(top_logits_).first(wanted)});
+                                           .top_logits = std::span(top_logits_).first(wanted),
+                                           .window = window_});
   }
 }
 

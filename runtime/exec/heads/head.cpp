@@ -48,6 +48,10 @@ result<double> head_threshold(const head_spec& spec) {
   return *description->threshold;
 }
 
+result<head_window> head_window_of(const head_spec& spec) {
+  return spec.kind == "r2r_multi" ? r2r_multi_window(spec) : head_window{};
+}
+
 result<std::uint64_t> head_memory_bytes(const head_spec& spec) {
   // One row of a model whose own memory is counted already.
   if (spec.kind == "collm_row")

@@ -56,6 +56,15 @@ result<std::unique_ptr<routing_head>> load_head(const head_spec& spec, std::uint
 /// compared with the JSON's. Errors: not_found (no JSON, or no such key), malformed, mismatch.
 result<double> head_threshold(const head_spec& spec);
 
+/// What a head reads of earlier positions through head_input::window.
+struct head_window {
+  std::uint32_t positions = 1;  ///< 1: nothing
+  std::uint32_t top_logits = 0; ///< of each position
+};
+
+/// Of the head once loaded, from the headers of its file. Errors: those of loading that concern it.
+result<head_window> head_window_of(const head_spec& spec);
+
 /// Memory that the loaded head takes at most, from the headers of its file. Errors: not_found,
 /// malformed.
 result<std::uint64_t> head_memory_bytes(const head_spec& spec);

@@ -6,6 +6,7 @@
 
 #include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
+#include "runtime/exec/heads/head_file.hpp"
 #include "runtime/exec/heads/r2r_network.hpp"
 
 namespace tokenrouter {
@@ -71,6 +72,25 @@ class r2r_multi_head final : public routing_head {
   std::vector<float> logits_; ///< of all positions
 };
 
+result<void> check_positions(const head_spec& spec) {
+  if (spec.window_positions < 1 || spec.window_positions > limits::top_logits_max)
+    return fail(errc::invalid_argument, "a window of " + std::to_string(spec.window_positions) +
+                                            " positions; it must be 1 to " +
+                                            std::to_string(limits::top_logits_max));
+  return {};
+}
+
+/// `logits`: that the network takes in all.
+result<head_window> divide_logits(const head_spec& spec, std::uint32_t logits) {
+  const std::uint32_t window = spec.window_positions;
+  if (logits % window != 0)
+    return fail(errc::mismatch,
+                spec.weights.string() + ": tensor 'logits_projection.weight' takes " +
+                    std::to_string(logits) + " logits, which do not divide over a window of " +
+                    std::to_string(window) + " positions");
+  return head_window{window, logits / window};
+}
+
 } // namespace
 
 result<std::unique_ptr<routing_head>> load_r2r_head(const head_spec& spec,
@@ -81,25 +101,32 @@ result<std::unique_ptr<routing_head>> load_r2r_head(const head_spec& spec,
   return std::make_unique<r2r_head>(std::move(*network));
 }
 
+result<head_window> r2r_multi_window(const head_spec& spec) {
+  if (auto ok = check_positions(spec); !ok)
+    return tl::unexpected(ok.error());
+  if (spec.window_positions == 1)
+    return head_window{};
+  const auto file = head_file::open(spec);
+  if (!file)
+    return tl::unexpected(file.error());
+  const auto logits = file->extent("logits_projection.weight", 1, 2);
+  if (!logits)
+    return tl::unexpected(logits.error());
+  return divide_logits(spec, *logits);
+}
+
 result<std::unique_ptr<routing_head>> load_r2r_multi_head(const head_spec& spec,
                                                           std::uint32_t hidden_size) {
-  const std::uint32_t window = spec.window_positions;
-  if (window == 1)
+  if (auto ok = check_positions(spec); !ok)
+    return tl::unexpected(ok.error());
+  if (spec.window_positions == 1)
     return load_r2r_head(spec, hidden_size);
-  if (window < 1 || window > limits::top_logits_max)
-    return fail(errc::invalid_argument, "a window of " + std::to_string(window) +
-                                            " positions; it must be 1 to " +
-                                            std::to_string(limits::top_logits_max));
-  auto network = r2r_network::load(spec, window * hidden_size, hidden_size);
+  auto network = r2r_network::load(spec, spec.window_positions * hidden_size, hidden_size);
   if (!network)
     return tl::unexpected(network.error());
-  if (network->logits_wanted() % window != 0)
-    return fail(errc::mismatch, spec.weights.string() +
-                                    ": tensor 'logits_projection.weight' takes " +
-                                    std::to_string(network->logits_wanted()) +
-                                    " logits, which do not divide over a window of " +
-                                    std::to_string(window) + " positions");
-  return std::make_unique<r2r_multi_head>(std::move(*network), window);
+  if (const auto window = divide_logits(spec, network->logits_wanted()); !window)
+    return tl::unexpected(window.error());
+  return std::make_unique<r2r_multi_head>(std::move(*network), spec.window_positions);
 }
 
 } // namespace tokenrouter

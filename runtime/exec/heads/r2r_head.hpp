@@ -18,4 +18,7 @@ result<std::unique_ptr<routing_head>> load_r2r_head(const head_spec& spec,
 result<std::unique_ptr<routing_head>> load_r2r_multi_head(const head_spec& spec,
                                                           std::uint32_t hidden_size);
 
+/// What it reads of each position; its errors are those of load_r2r_multi_head that concern it.
+result<head_window> r2r_multi_window(const head_spec& spec);
+
 } // namespace tokenrouter

@@ -57,7 +57,7 @@ float in_range(value_range range, double u) {
 
 step_row_output answer(const scripted_options& options, std::uint64_t prefix, signal_set signals,
                        const sampling_params& sampling, std::uint32_t stream,
-                       std::uint32_t position) {
+                       std::uint32_t position, std::uint32_t window_lacks = 0) {
   step_row_output out;
   std::uint64_t choice = prefix;
   if (sampling.temperature > 0)
@@ -84,7 +84,8 @@ step_row_output answer(const scripted_options& options, std::uint64_t prefix, si
   }
   if (has(signals, signal::heads))
     for (std::uint32_t i = 0; i < options.heads; ++i)
-      out.head_scores[i] = in_range(options.head_scores, uniform(prefix, draw::head, i));
+      out.head_scores[i] =
+          in_range(options.head_scores, uniform(prefix + window_lacks, draw::head, i));
   return out;
 }
 
@@ -151,6 +152,21 @@ std::span<const scripted_backend::slot> scripted_backend::block_slots(block_id b
   return std::span(slots_).subspan(std::size_t{block} * block_tokens, block_tokens);
 }
 
+/// Checks the window of heads that score `position`. Returns how many positions it is short of.
+std::uint32_t scripted_backend::check_window(const step_input& in, const step_row& row,
+                                             std::uint32_t position) {
+  const std::uint32_t wanted = options_.head_window_positions;
+  if (wanted <= 1 || !has(row.signals, signal::heads))
+    return 0;
+  check(row.window_start_position <= position, "a window holds the position that is scored");
+  const std::uint32_t seen = std::min(wanted, position - row.window_start_position + 1);
+  for (std::uint32_t at = position + 1 - seen; at <= position; ++at) {
+    const block_id block = in.block_tables[row.block_offset + at / block_tokens];
+    check(block_slots(block)[at % block_tokens].answered, "a window holds answered positions");
+  }
+  return wanted - seen;
+}
+
 /// Reads the row's KV, writes that of its new tokens, answers the positions that ask for it.
 void scripted_backend::run_row(const step_input& in, const step_row& row, step_row_output& last,
                                step_output& out) {
@@ -173,16 +189,19 @@ void scripted_backend::run_row(const step_input& in, const step_row& row, step_r
     written.before = prefix;
     prefix = written.after = extend_hash(prefix, token);
     const std::uint32_t after = row.token_count - i;
+    written.answered = after <= row.answered_positions;
     if (after > row.answered_positions)
       continue;
     const std::uint32_t position = row.start_position + i + 1;
+    const std::uint32_t window_lacks = check_window(in, row, position - 1);
     if (after > 1) {
-      out.earlier.push_back(
-          answer(options_, prefix, row.signals, row.sampling, row.sample_stream, position));
+      out.earlier.push_back(answer(options_, prefix, row.signals, row.sampling, row.sample_stream,
+                                   position, window_lacks));
       continue;
     }
     const std::uint64_t mixed = row.mix_weight > 0 ? mix_hash(in, row, options_) : 0;
-    last = answer(options_, prefix ^ mixed, row.signals, row.sampling, row.sample_stream, position);
+    last = answer(options_, prefix ^ mixed, row.signals, row.sampling, row.sample_stream, position,
+                  window_lacks);
     if (has(row.signals, signal::distribution)) {
       last.distribution_offset = static_cast<std::uint32_t>(out.distributions.size());
       append_distribution(options_, prefix, out.distributions);

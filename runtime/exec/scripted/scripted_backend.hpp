@@ -23,7 +23,8 @@ struct scripted_options {
   double eos_odds = 0.02; ///< that the next token is eos_token, in [0, 1]
   value_range entropy_nats{0.0f, 3.0f};
   value_range head_scores{0.0f, 1.0f};
-  std::uint32_t heads = 0;         ///< at most limits::heads_max
+  std::uint32_t heads = 0; ///< at most limits::heads_max
+  std::uint32_t head_window_positions = 1;
   std::uint32_t kv_blocks_max = 0; ///< allocate_kv refuses more; 0 = no bound
   std::uint32_t step_base_us = 0;  ///< step_us = base + rows · row + new tokens · token
   std::uint32_t step_row_us = 0;
@@ -37,6 +38,8 @@ struct scripted_options {
 /// Its KV of a position is the hash of all tokens before it and of those with it. A step walks the
 /// whole table of a row and checks that these hashes form one chain from position 0: blocks of
 /// another sequence, in another order, or never written are a failed check, not a wrong answer.
+/// So is a head's window over a position that was not answered; a window that is cut short changes
+/// the score.
 class scripted_backend final : public backend {
  public:
   explicit scripted_backend(const scripted_options& options);
@@ -56,11 +59,13 @@ class scripted_backend final : public backend {
   struct slot {
     std::uint64_t before = 0; ///< hash of the tokens before this position
     std::uint64_t after = 0;  ///< … and of this one too; 0 = never written
+    bool answered = false;    ///< when it was written
   };
 
   std::span<slot> block_slots(block_id block);
   std::span<const slot> block_slots(block_id block) const;
   void run_row(const step_input& in, const step_row& row, step_row_output& last, step_output& out);
+  std::uint32_t check_window(const step_input& in, const step_row& row, std::uint32_t position);
   void check_rows(const step_input& in);
 
   scripted_options options_;

@@ -75,4 +75,25 @@ inline tensor random_tensor(std::vector<std::int64_t> shape, unsigned seed, floa
   return out;
 }
 
+/// An r2r head, or with a window above 1 an r2r_multi head that takes `logits` of all positions.
+inline tensors random_r2r(std::int64_t window, std::int64_t hidden, std::int64_t logits) {
+  const std::int64_t wide = window * hidden;
+  return {{"logits_projection.weight", random_tensor({wide, logits}, 1)},
+          {"logits_projection.bias", random_tensor({wide}, 2)},
+          {"combined_projection.weight", random_tensor({16, 2 * wide + hidden}, 3)},
+          {"combined_projection.bias", random_tensor({16}, 4)},
+          {"backbone.input_projection.weight", random_tensor({12, 16}, 5)},
+          {"backbone.input_projection.bias", random_tensor({12}, 6)},
+          {"backbone.blocks.0.layer_norm.weight", random_tensor({12}, 7)},
+          {"backbone.blocks.0.layer_norm.bias", random_tensor({12}, 8)},
+          {"backbone.blocks.0.mlp.0.weight", random_tensor({20, 12}, 9)},
+          {"backbone.blocks.0.mlp.0.bias", random_tensor({20}, 10)},
+          {"backbone.blocks.0.mlp.3.weight", random_tensor({12, 20}, 11)},
+          {"backbone.blocks.0.mlp.3.bias", random_tensor({12}, 12)},
+          {"backbone.output_layer.0.weight", random_tensor({12}, 13)},
+          {"backbone.output_layer.0.bias", random_tensor({12}, 14)},
+          {"backbone.output_layer.1.weight", random_tensor({1, 12}, 15)},
+          {"backbone.output_layer.1.bias", random_tensor({1}, 16)}};
+}
+
 } // namespace tokenrouter
