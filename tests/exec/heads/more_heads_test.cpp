@@ -118,6 +118,9 @@ BOOST_AUTO_TEST_CASE(several_positions_are_read_oldest_first) {
   BOOST_TEST(head->window_positions() == window);
   BOOST_TEST(head->top_logits_wanted() == logits);
   BOOST_TEST(head->wants_proposed_embedding());
+  const auto read = head_window_of(spec).value();
+  BOOST_TEST(read.positions == window);
+  BOOST_TEST(read.top_logits == logits);
   for (unsigned row = 0; row < 10; ++row) {
     const auto in = random_values(window * (hidden + logits), 50 + row);
     const auto embedding = random_values(hidden, 80 + row);
@@ -141,6 +144,7 @@ BOOST_AUTO_TEST_CASE(a_window_of_one_position_is_the_plain_head) {
   const auto plain = load(write("r2r", t, "{}"), 4);
   const auto multi = load(write("r2r_multi", t, "{}"), 4);
   BOOST_TEST(multi->window_positions() == 1u);
+  BOOST_TEST(head_window_of(write("r2r_multi", t, "{}")).value().positions == 1u);
   BOOST_TEST(multi->score({hidden, embedding, top}) == plain->score({hidden, embedding, top}));
 }
 
@@ -156,6 +160,7 @@ BOOST_AUTO_TEST_CASE(windows_that_do_not_fit_the_tensors_are_refused) {
              spec.weights.string() +
                  ": tensor 'logits_projection.weight' takes 16 logits, which do "
                  "not divide over a window of 3 positions");
+  BOOST_TEST(head_window_of(spec).error().message == load_head(spec, 4).error().message);
   spec.window_positions = 0;
   BOOST_TEST((load_head(spec, 4).error().code == errc::invalid_argument));
 }

@@ -237,6 +237,29 @@ BOOST_AUTO_TEST_CASE(copied_and_exported_blocks_carry_the_sequence) {
   check_equal(run(other, {{text, 32, 33, {3, 2, 0}}})[0], expected(options, text, 33));
 }
 
+BOOST_AUTO_TEST_CASE(a_window_holds_answered_positions_and_a_short_one_changes_the_score) {
+  options.head_window_positions = 3;
+  scripted_backend windowed(options);
+  BOOST_REQUIRE(windowed.allocate_kv(4));
+  const tokens text = some_tokens(20);
+  // Runs positions [start, end), the last `answered` of them answered.
+  const auto score = [&](std::uint32_t start, std::uint32_t end, std::uint32_t answered,
+                         std::uint32_t window_start) {
+    auto in = make_step({{text, start, end, {1, 2}}});
+    in.rows[0].answered_positions = answered;
+    in.rows[0].window_start_position = window_start;
+    step_output out;
+    windowed.step(in, out);
+    return out.rows[0].head_scores[0];
+  };
+  const float whole = expected(options, text, 18).head_scores[0];
+  BOOST_TEST(score(0, 17, 2, 15) != expected(options, text, 17).head_scores[0]);
+  BOOST_TEST(score(17, 18, 1, 15) == whole);
+  BOOST_TEST(score(17, 18, 1, 16) != whole);
+  BOOST_TEST(fails_a_check([&] { score(16, 18, 1, 15); }));
+  BOOST_TEST(fails_a_check([&] { score(17, 18, 1, 18); }));
+}
+
 BOOST_AUTO_TEST_CASE(a_pool_beyond_its_bound_is_refused) {
   options.kv_blocks_max = 4;
   scripted_backend bounded(options);
