@@ -48,9 +48,7 @@ result<batch_norm> read_batch_norm(const head_file& file, std::uint32_t count) {
 }
 
 result<citer_weights> read_weights(const head_spec& spec, std::uint32_t hidden_size) {
-  if (auto description = read_head_description(spec); !description)
-    return tl::unexpected(description.error());
-  const auto file = head_file::open(spec);
+  const auto file = head_file::open_described(spec);
   if (!file)
     return tl::unexpected(file.error());
   const auto wide = file->extent("mlp.0.weight", 0, 2);

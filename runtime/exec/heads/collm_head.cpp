@@ -34,9 +34,7 @@ class collm_head final : public routing_head {
 
 result<std::unique_ptr<routing_head>> load_collm_head(const head_spec& spec,
                                                       std::uint32_t hidden_size) {
-  if (auto description = read_head_description(spec); !description)
-    return tl::unexpected(description.error());
-  auto file = head_file::open(spec);
+  auto file = head_file::open_described(spec);
   if (!file)
     return tl::unexpected(file.error());
   auto defer = file->dense("defer", hidden_size, 1, true);

@@ -93,6 +93,12 @@ result<head_file> head_file::open(const head_spec& spec) {
   return head_file(std::move(*files), spec.weights);
 }
 
+result<head_file> head_file::open_described(const head_spec& spec) {
+  if (auto description = read_head_description(spec); !description)
+    return tl::unexpected(description.error());
+  return open(spec);
+}
+
 result<std::uint32_t> head_file::extent(const std::string& name, std::size_t index,
                                         std::size_t dimensions) const {
   const tensor_view* tensor = files_.find(name);

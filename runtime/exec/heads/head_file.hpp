@@ -49,6 +49,10 @@ class head_file {
  public:
   static result<head_file> open(const head_spec& spec);
 
+  /// The same once the JSON beside the weights is read: its errors come first, its values are
+  /// dropped.
+  static result<head_file> open_described(const head_spec& spec);
+
   bool has(std::string_view name) const { return files_.find(name) != nullptr; }
 
   /// Length of dimension `index` of a tensor that has `dimensions` of them, none empty.

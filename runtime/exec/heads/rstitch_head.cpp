@@ -9,9 +9,7 @@ namespace tokenrouter {
 
 result<std::unique_ptr<routing_head>> load_rstitch_head(const head_spec& spec,
                                                         std::uint32_t hidden_size) {
-  if (auto description = read_head_description(spec); !description)
-    return tl::unexpected(description.error());
-  auto file = head_file::open(spec);
+  auto file = head_file::open_described(spec);
   if (!file)
     return tl::unexpected(file.error());
   const auto wide = file->extent("mlp.0.weight", 0, 2);
