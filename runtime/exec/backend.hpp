@@ -34,6 +34,7 @@ struct load_options {
   std::uint32_t threads = 1;            ///< CPU threads of this model, the caller's included
   std::uint32_t vocab_legal_tokens = 0; ///< ids at or above are never sampled; 0 = the model's own
   std::vector<head_spec> heads;         ///< at most limits::heads_max
+  bool dummy_weights = false; ///< random ones of config.json's shape; GPU only, no files are read
 };
 
 /// Facts of a loaded model; constant after load.
@@ -45,6 +46,12 @@ struct model_facts {
   std::uint64_t weight_bytes = 0;       ///< in memory, heads included
   std::uint64_t kv_bytes_per_block = 0; ///< with what windows of heads need
   std::string kernels;                  ///< what runs it, e.g. "avx512-bf16", "avx2", "cuda sm_90"
+};
+
+/// What loading a model would take, told without loading it.
+struct model_memory {
+  std::uint64_t weight_bytes = 0;       ///< as model_facts::weight_bytes; heads by their files
+  std::uint64_t kv_bytes_per_block = 0; ///< exact
 };
 
 /// A model on a device. One thread at a time calls it: the model actor, which owns it.

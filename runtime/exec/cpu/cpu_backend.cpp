@@ -13,6 +13,7 @@
 #include "runtime/exec/cpu/weights.hpp"
 #include "runtime/exec/cpu/window_records.hpp"
 #include "runtime/exec/heads/head.hpp"
+#include "runtime/exec/step_contract.hpp"
 
 namespace tokenrouter {
 namespace cpu {
@@ -69,7 +70,6 @@ class model_on_cpu final : public backend {
 
  private:
   explicit model_on_cpu(std::uint32_t threads) : pool_(threads) {}
-  void check_row(const step_input& in, const step_row& row) const;
   void add_tokens(const step_input& in, std::size_t row_number, std::uint32_t& done);
   void run_wave(const step_input& in, step_output& out);
   std::byte* block_at(block_id block) const;
@@ -154,32 +154,6 @@ std::byte* model_on_cpu::block_at(block_id block) const {
   return kv_.data() + block * facts_.kv_bytes_per_block;
 }
 
-void model_on_cpu::check_row(const step_input& in, const step_row& row) const {
-  const std::uint64_t positions = std::uint64_t{row.start_position} + row.token_count;
-  check(row.token_count >= 1, "step: a row has at least one token");
-  check(std::uint64_t{row.token_offset} + row.token_count <= in.tokens.size(), "step: tokens");
-  check(std::uint64_t{row.block_offset} + row.block_count <= in.block_tables.size(),
-        "step: block table");
-  check(std::uint64_t{row.block_count} * limits::block_tokens >= positions,
-        "step: blocks cover the row");
-  check(positions <= config_.context_tokens_max, "step: row fits the model's context");
-  for (std::uint32_t i = 0; i < row.block_count; ++i)
-    check(in.block_tables[row.block_offset + i] < blocks_, "step: block ids are allocated");
-  check(row.answered_positions <= row.token_count, "step: a row answers positions that it runs");
-  const auto first_answered =
-      static_cast<std::uint32_t>(positions) - std::min(row.answered_positions, row.token_count);
-  check(!results_->reads_window() || !has(row.signals, signal::heads) ||
-            row.window_start_position >= first_answered || first_answered == row.start_position,
-        "step: positions of a window are answered");
-  check(row.mix_weight <= 0 || row.mix_offset + results_->vocab_legal_tokens() <= in.mixes.size(),
-        "step: a row's mix");
-  for (std::uint32_t i = 0; i < row.token_count; ++i) {
-    const token_id token = in.tokens[row.token_offset + i];
-    check(token >= 0 && static_cast<std::uint32_t>(token) < config_.vocab_tokens,
-          "step: token ids are in the vocabulary");
-  }
-}
-
 /// Moves tokens of a row, from `done` on, into the wave as far as it has room.
 void model_on_cpu::add_tokens(const step_input& in, std::size_t row_number, std::uint32_t& done) {
   const step_row& row = in.rows[row_number];
@@ -212,24 +186,11 @@ void model_on_cpu::run_wave(const step_input& in, step_output& out) {
 
 void model_on_cpu::step(const step_input& in, step_output& out) {
   const std::uint64_t began_us = monotonic_us();
-  check(!in.rows.empty() && in.rows.size() <= limits::batch_rows_max, "step: number of rows");
-  for (const auto& row : in.rows)
-    check_row(in, row);
+  check_step(in, {blocks_, config_.context_tokens_max, config_.vocab_tokens,
+                  results_->vocab_legal_tokens(), results_->reads_window()});
   copy_blocks(in.copies);
-  std::size_t earlier = 0, distributions = 0;
-  for (const auto& row : in.rows) {
-    earlier += row.answered_positions > 1 ? row.answered_positions - 1 : 0;
-    distributions += row.answered_positions > 0 && has(row.signals, signal::distribution);
-  }
-  out.rows.assign(in.rows.size(), step_row_output{});
-  out.earlier.assign(earlier, step_row_output{});
-  out.distributions.resize(distributions * results_->vocab_legal_tokens());
-  out.distribution_tokens = results_->vocab_legal_tokens();
+  lay_out_results(in, results_->vocab_legal_tokens(), out);
   next_earlier_ = 0;
-  std::uint32_t next_distribution = 0;
-  for (std::size_t row = 0; row < in.rows.size(); ++row)
-    if (in.rows[row].answered_positions > 0 && has(in.rows[row].signals, signal::distribution))
-      out.rows[row].distribution_offset = next_distribution++ * results_->vocab_legal_tokens();
   for (std::size_t row = 0; row < in.rows.size(); ++row)
     for (std::uint32_t done = 0; done < in.rows[row].token_count;) {
       if (wave_.tokens.size() == wave_tokens_max)

@@ -21,11 +21,6 @@ namespace tokenrouter {
 /// or has another shape or dtype; an unsupported model), capacity, invalid_argument.
 result<std::unique_ptr<backend>> make_cpu_backend(const load_options& options);
 
-struct model_memory {
-  std::uint64_t weight_bytes = 0;       ///< as model_facts::weight_bytes; heads by their files
-  std::uint64_t kv_bytes_per_block = 0; ///< exact
-};
-
 /// What make_cpu_backend would take, from config.json and the headers of the weight files alone,
 /// which are checked as it would check them. Errors: as there.
 result<model_memory> estimate_cpu_memory(const load_options& options);
