@@ -130,6 +130,25 @@ class citer_unfolded_head final : public routing_head {
     return w_.up.bytes() + 4 * wide_.size() * sizeof(float) + w_.down.bytes() + w_.last.bytes();
   }
 
+  std::optional<head_program> program() const override {
+    const std::uint32_t wide_at = w_.up.in, narrow_at = wide_at + w_.up.out,
+                        output_at = narrow_at + w_.down.out;
+    head_program p{.floats = output_at + 1, .hidden_at = 0, .output_at = output_at};
+    head_step norm{.what = head_step::kind::batch_norm,
+                   .after = head_step::activation::relu,
+                   .from = wide_at,
+                   .to = wide_at,
+                   .shift = w_.norm.shift,
+                   .mean = w_.norm.mean};
+    for (std::size_t i = 0; i < w_.norm.scale.size(); ++i)
+      norm.scale.push_back(static_cast<float>(w_.norm.factor(i)));
+    p.steps = {{.from = 0, .to = wide_at, .dense = &w_.up},
+               std::move(norm),
+               {.from = wide_at, .to = narrow_at, .dense = &w_.down},
+               {.from = narrow_at, .to = output_at, .dense = &w_.last}};
+    return p;
+  }
+
  private:
   citer_weights w_;
   std::vector<float> wide_, narrow_;

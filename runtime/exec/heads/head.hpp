@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "runtime/core/error.hpp"
 #include "runtime/exec/backend.hpp"
+#include "runtime/exec/heads/head_program.hpp"
 
-/// Routing networks on the CPU. One instance belongs to one model actor's thread.
+/// Routing networks. One instance belongs to one model actor's thread.
 namespace tokenrouter {
 
 /// What a head may read of one row, all float32.
@@ -38,6 +40,10 @@ class routing_head {
   virtual float score(const head_input& in) = 0;
 
   virtual std::uint64_t weight_bytes() const = 0;
+
+  /// The same network as layers for another device; it refers to this head's weights. None if the
+  /// head reads a window.
+  virtual std::optional<head_program> program() const = 0;
 };
 
 /// Loads a head for a model of `hidden_size`. Kinds:

@@ -104,6 +104,42 @@ float r2r_network::score(const float* logits) {
   return head_kernels::sigmoid(logit);
 }
 
+head_program r2r_network::program() const {
+  using kind = head_step::kind;
+  const std::uint32_t hidden = w_.logits.out, joined = w_.combined.in, width = w_.input.out;
+  const std::uint32_t top_at = joined, projected_at = top_at + w_.logits.in,
+                      x_at = projected_at + w_.combined.out, normed_at = x_at + width,
+                      wide_at = normed_at + width,
+                      output_at = wide_at + static_cast<std::uint32_t>(wide_.size());
+  head_program p{.floats = output_at + 1,
+                 .hidden_at = 0,
+                 .embedding_at = static_cast<std::int32_t>(hidden),
+                 .top_logits_at = static_cast<std::int32_t>(top_at),
+                 .output_at = output_at};
+  const auto norm = [&](const norm_layer& layer) {
+    return head_step{.what = kind::layer_norm,
+                     .from = x_at,
+                     .to = normed_at,
+                     .scale = layer.scale,
+                     .shift = layer.shift,
+                     .eps = w_.norm_eps};
+  };
+  p.steps = {{.from = top_at, .to = joined - hidden, .dense = &w_.logits},
+             {.from = 0, .to = projected_at, .dense = &w_.combined},
+             {.from = projected_at, .to = x_at, .dense = &w_.input}};
+  for (const auto& block : w_.blocks) {
+    p.steps.push_back(norm(block.norm));
+    p.steps.push_back({.after = head_step::activation::gelu,
+                       .from = normed_at,
+                       .to = wide_at,
+                       .dense = &block.up});
+    p.steps.push_back({.accumulate = true, .from = wide_at, .to = x_at, .dense = &block.down});
+  }
+  p.steps.push_back(norm(w_.output_norm));
+  p.steps.push_back({.from = normed_at, .to = output_at, .dense = &w_.output});
+  return p;
+}
+
 result<r2r_network> r2r_network::load(const head_spec& spec, std::uint32_t hidden,
                                       std::uint32_t embedding) {
   auto description = read_head_description(spec);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/core/error.hpp"
-#include "runtime/exec/heads/head_file.hpp"
+#include "runtime/exec/heads/head_program.hpp"
 
 namespace tokenrouter {
 
@@ -47,6 +47,9 @@ class r2r_network {
 
   /// `logits`: [K].
   float score(const float* logits);
+
+  /// As routing_head::program; inputs h, e and t.
+  head_program program() const;
 
  private:
   explicit r2r_network(r2r_network_weights weights);
