@@ -38,7 +38,8 @@ target_compile_definitions(tr_mpi INTERFACE OMPI_SKIP_MPICXX=1)
 find_package(Torch REQUIRED)
 add_library(tr_torch INTERFACE)
 target_include_directories(tr_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-target_link_libraries(tr_torch INTERFACE ${TORCH_LIBRARIES})
+# PyTorch's wheels export parts of an old C++ library; ours has to be found before them.
+target_link_libraries(tr_torch INTERFACE stdc++ ${TORCH_LIBRARIES})
 
 if(TOKENROUTER_TESTS)
   find_package(Boost 1.74 REQUIRED COMPONENTS unit_test_framework)

@@ -1,0 +1,387 @@
+#include "gpu/cuda_backend.hpp"
+
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include "gpu/cuda_error.hpp"
+#include "gpu/forward.hpp"
+#include "gpu/graph_cache.hpp"
+#include "gpu/model_weights.hpp"
+#include "gpu/wave_buffers.hpp"
+#include "gpu/wave_results.hpp"
+#include "runtime/core/check.hpp"
+#include "runtime/core/clock.hpp"
+#include "runtime/core/limits.hpp"
+#include "runtime/exec/heads/head.hpp"
+#include "runtime/exec/model_tensors.hpp"
+#include "runtime/exec/safetensors.hpp"
+#include "runtime/exec/step_contract.hpp"
+
+namespace tokenrouter {
+namespace gpu {
+namespace {
+
+constexpr std::uint32_t head_dim_max = 512;
+
+/// Of any device, for estimates made where there is none.
+constexpr std::uint32_t processors_max = 160;
+
+/// The driver's context, cuBLASLt with its workspace, graphs: what estimates add for a model.
+constexpr std::uint64_t reserved_bytes = std::uint64_t{1} << 30;
+
+/// Owned stream; work of one model goes through one.
+class stream_owner {
+ public:
+  stream_owner() { cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~stream_owner() { cudaStreamDestroy(stream_); }
+  stream_owner(const stream_owner&) = delete;
+  stream_owner& operator=(const stream_owner&) = delete;
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// Measures time on the device between two points of a stream.
+class event_pair {
+ public:
+  event_pair() {
+    cuda_check(cudaEventCreate(&begin_));
+    cuda_check(cudaEventCreate(&end_));
+  }
+  ~event_pair() {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+  }
+  event_pair(const event_pair&) = delete;
+  event_pair& operator=(const event_pair&) = delete;
+
+  void begin(cudaStream_t stream) { cuda_check(cudaEventRecord(begin_, stream)); }
+  void end(cudaStream_t stream) { cuda_check(cudaEventRecord(end_, stream)); }
+  /// Once the stream has passed the end.
+  double us() const {
+    float ms = 0;
+    cuda_check(cudaEventElapsedTime(&ms, begin_, end_));
+    return double{ms} * 1e3;
+  }
+
+ private:
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+result<cudaDeviceProp> take_device(std::uint32_t device) {
+  const std::string name = "cuda:" + std::to_string(device);
+  cudaSetDeviceFlags(cudaDeviceScheduleSpin); // ignored if the device is in use already
+  cudaDeviceProp facts{};
+  if (const auto status = cudaSetDevice(static_cast<int>(device)); status != cudaSuccess)
+    return fail(errc::unavailable, name + ": " + cudaGetErrorString(status));
+  if (const auto status = cudaGetDeviceProperties(&facts, static_cast<int>(device));
+      status != cudaSuccess)
+    return fail(errc::unavailable, name + ": " + cudaGetErrorString(status));
+  if (facts.major < 9)
+    return fail(errc::unavailable, name + ": " + facts.name + " has compute capability " +
+                                       std::to_string(facts.major) + "." +
+                                       std::to_string(facts.minor) +
+                                       "; this build's kernels need 9.0");
+  return facts;
+}
+
+result<model_config> read_config(const load_options& options) {
+  auto config = load_model_config(options.model_path);
+  if (!config)
+    return config;
+  if (config->head_dim > head_dim_max || config->head_dim % 2 != 0)
+    return fail(errc::mismatch, options.model_path.string() + ": head_dim " +
+                                    std::to_string(config->head_dim) +
+                                    " must be even and at most " + std::to_string(head_dim_max));
+  if (options.vocab_legal_tokens > config->vocab_tokens)
+    return fail(errc::invalid_argument, options.model_path.string() + ": " +
+                                            std::to_string(options.vocab_legal_tokens) +
+                                            " tokens are to be legal, the model has " +
+                                            std::to_string(config->vocab_tokens));
+  if (options.heads.size() > limits::heads_max)
+    return fail(errc::invalid_argument, std::to_string(options.heads.size()) +
+                                            " routing heads for one model, at most " +
+                                            std::to_string(limits::heads_max) + " can run");
+  return config;
+}
+
+std::uint32_t legal_tokens(const load_options& options, const model_config& config) {
+  return options.vocab_legal_tokens ? options.vocab_legal_tokens : config.vocab_tokens;
+}
+
+std::uint64_t kv_block_bytes(const model_config& config, compute_type compute) {
+  return kv_shape(config).block * element_bytes(compute);
+}
+
+/// Block ids of one wave, at most: every row with a full context.
+std::uint64_t tables_max(const model_config& config) {
+  const std::uint64_t blocks =
+      (config.context_tokens_max + limits::block_tokens - 1) / limits::block_tokens;
+  return blocks * limits::batch_rows_max;
+}
+
+class model_on_gpu final : public backend {
+ public:
+  static result<std::unique_ptr<model_on_gpu>> load(const load_options& options,
+                                                    const cuda_options& cuda);
+
+  const model_facts& facts() const override { return facts_; }
+  result<void> allocate_kv(std::uint32_t blocks) override;
+  void step(const step_input& in, step_output& out) override;
+  void copy_blocks(std::span<const block_copy> copies) override;
+  void export_block(block_id block, std::span<std::byte> bytes) const override;
+  void import_block(block_id block, std::span<const std::byte> bytes) override;
+
+  const wave_results& results() const { return *results_; }
+  double device_us() const { return device_us_; }
+
+ private:
+  explicit model_on_gpu(const cuda_options& cuda) : cuda_(cuda) {}
+  void warm_up();
+  void run_wave(const step_input& in, step_output& out);
+  void enqueue(const wave_bucket& bucket, std::uint32_t tiles, bool has_pieces, bool has_ends);
+  std::byte* block_at(block_id block) const;
+
+  cuda_options cuda_;
+  stream_owner stream_;
+  model_config config_;
+  model_facts facts_;
+  model_weights weights_;
+  wave_limits limits_;
+  std::optional<forward_pass> forward_;
+  std::optional<wave_results> results_;
+  std::optional<wave_buffers> buffers_;
+  graph_cache graphs_;
+  device_memory kv_;
+  std::uint32_t blocks_ = 0;
+  wave wave_;
+  std::optional<event_pair> events_;
+  double device_us_ = 0;
+};
+
+result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& options,
+                                                         const cuda_options& cuda) {
+  auto config = read_config(options);
+  if (!config)
+    return tl::unexpected(config.error());
+  const auto device = take_device(cuda.device);
+  if (!device)
+    return tl::unexpected(device.error());
+  std::unique_ptr<model_on_gpu> model(new model_on_gpu(cuda));
+  model->config_ = std::move(*config);
+  const model_config& c = model->config_;
+  if (cuda.timed)
+    model->events_.emplace();
+  const auto processors = static_cast<std::uint32_t>(device->multiProcessorCount);
+  auto weights = load_weights(options, c, model->stream_);
+  if (!weights)
+    return tl::unexpected(weights.error());
+  model->weights_ = std::move(*weights);
+  auto pass = forward_pass::create(c, model->weights_, model->limits_, processors, model->stream_);
+  if (!pass)
+    return tl::unexpected(pass.error());
+  model->forward_.emplace(std::move(*pass));
+  auto results = wave_results::create(options, c, model->weights_, model->limits_.ends_max,
+                                      legal_tokens(options, c));
+  if (!results)
+    return tl::unexpected(results.error());
+  model->results_.emplace(std::move(*results));
+  auto buffers = wave_buffers::create(model->limits_, model->forward_->attention(), tables_max(c));
+  if (!buffers)
+    return tl::unexpected(buffers.error());
+  model->buffers_.emplace(std::move(*buffers));
+  model->facts_ = {.architecture = c.architecture,
+                   .vocab_tokens = c.vocab_tokens,
+                   .context_tokens_max = c.context_tokens_max,
+                   .eos_tokens = c.eos_tokens,
+                   .weight_bytes = model->weights_.bytes.bytes() + model->forward_->bytes() +
+                                   model->results_->bytes(),
+                   .kv_bytes_per_block = kv_block_bytes(c, options.compute),
+                   .kernels =
+                       "cuda sm_" + std::to_string(device->major) + std::to_string(device->minor)};
+  model->warm_up();
+  return model;
+}
+
+/// Finds the fastest products for every size that graphs are made for, and makes those of plain
+/// decoding, so that no step of a job has to.
+void model_on_gpu::warm_up() {
+  for (const std::uint32_t size : graph_sizes) {
+    forward_->tune(size, stream_);
+    results_->tune(*forward_, size, stream_);
+  }
+}
+
+result<void> model_on_gpu::allocate_kv(std::uint32_t blocks) {
+  check(blocks_ == 0, "allocate_kv: called once");
+  auto kv = device_memory::allocate(blocks * facts_.kv_bytes_per_block);
+  if (!kv)
+    return tl::unexpected(kv.error());
+  kv_ = std::move(*kv);
+  blocks_ = blocks;
+  if (cuda_.graphs)
+    for (const std::uint32_t size : graph_sizes)
+      graphs_.capture({size, size}, stream_, [&] {
+        enqueue({size, size}, 0, forward_->attention().fast, true);
+      });
+  cuda_check(cudaStreamSynchronize(stream_));
+  return {};
+}
+
+std::byte* model_on_gpu::block_at(block_id block) const {
+  check(block < blocks_, "block id below the allocated count");
+  return kv_.as() + block * facts_.kv_bytes_per_block;
+}
+
+void model_on_gpu::enqueue(const wave_bucket& bucket, std::uint32_t tiles, bool has_pieces,
+                           bool has_ends) {
+  const device_wave on_device = buffers_->view(bucket);
+  forward_->run(on_device, bucket.tokens, tiles, has_pieces, kv_.as(), stream_);
+  if (has_ends)
+    results_->run(on_device, bucket.ends, *forward_, stream_);
+}
+
+void model_on_gpu::run_wave(const step_input& in, step_output& out) {
+  const auto tokens = static_cast<std::uint32_t>(wave_.ids.size());
+  const auto ends = static_cast<std::uint32_t>(wave_.ends.size());
+  const wave_bucket padded{graph_size_for(tokens), graph_size_for(ends)};
+  const bool graph = cuda_.graphs && wave_.tiles.empty() && !wave_.answers_whole && ends > 0 &&
+                     padded.tokens > 0 && padded.ends > 0;
+  const wave_bucket bucket = graph ? padded : wave_bucket{tokens, ends};
+  if (events_)
+    events_->begin(stream_);
+  buffers_->upload(wave_, bucket, stream_);
+  if (graph) {
+    if (!graphs_.has(bucket))
+      graphs_.capture(bucket, stream_,
+                      [&] { enqueue(bucket, 0, forward_->attention().fast, true); });
+    graphs_.launch(bucket, stream_);
+  } else {
+    enqueue(bucket, static_cast<std::uint32_t>(wave_.tiles.size()), !wave_.pieces.empty(),
+            ends > 0);
+  }
+  if (events_)
+    events_->end(stream_);
+  cuda_check(cudaStreamSynchronize(stream_));
+  if (events_)
+    device_us_ += events_->us();
+  const auto drawn = results_->drawn();
+  for (std::size_t i = 0; i < wave_.ends.size(); ++i) {
+    const wave_end& end = wave_.ends[i];
+    const drawn_row& from = drawn[i];
+    step_row_output& to =
+        end.earlier == wave_end::last ? out.rows[end.row] : out.earlier[end.earlier];
+    const signal_set signals = in.rows[end.row].signals;
+    to.token = from.token;
+    to.logprob = from.logprob;
+    to.entropy_nats = from.entropy_nats;
+    to.entropy_normalised = from.entropy_normalised;
+    to.entropy_top20_nats = from.entropy_top20_nats;
+    to.aleatoric = from.aleatoric;
+    to.epistemic = from.epistemic;
+    if (has(signals, signal::heads))
+      std::copy_n(from.head_scores, to.head_scores.size(), to.head_scores.begin());
+  }
+}
+
+void model_on_gpu::step(const step_input& in, step_output& out) {
+  const std::uint64_t began_us = monotonic_us();
+  const std::uint32_t legal = results_->vocab_legal_tokens();
+  device_us_ = 0;
+  check_step(in, {blocks_, config_.context_tokens_max, config_.vocab_tokens, legal, false});
+  copy_blocks(in.copies);
+  lay_out_results(in, legal, out);
+  if (auto room = results_->prepare(in, out.distributions.size(), stream_); !room)
+    check(false, room.error().message.c_str());
+  wave_cutter cutter(in, limits_, forward_->attention(), legal);
+  while (cutter.next(wave_))
+    run_wave(in, out);
+  if (!out.distributions.empty())
+    results_->read_distributions(out.distributions, stream_);
+  out.step_us = static_cast<std::uint32_t>(monotonic_us() - began_us);
+}
+
+void model_on_gpu::copy_blocks(std::span<const block_copy> copies) {
+  for (const auto& copy : copies)
+    if (copy.from != copy.to)
+      cuda_check(cudaMemcpyAsync(block_at(copy.to), block_at(copy.from), facts_.kv_bytes_per_block,
+                                 cudaMemcpyDeviceToDevice, stream_));
+}
+
+void model_on_gpu::export_block(block_id block, std::span<std::byte> bytes) const {
+  check(bytes.size() == facts_.kv_bytes_per_block, "export_block: exactly one block of bytes");
+  cuda_check(cudaMemcpyAsync(bytes.data(), block_at(block), bytes.size(), cudaMemcpyDeviceToHost,
+                             stream_));
+  cuda_check(cudaStreamSynchronize(stream_));
+}
+
+void model_on_gpu::import_block(block_id block, std::span<const std::byte> bytes) {
+  check(bytes.size() == facts_.kv_bytes_per_block, "import_block: exactly one block of bytes");
+  cuda_check(cudaMemcpyAsync(block_at(block), bytes.data(), bytes.size(), cudaMemcpyHostToDevice,
+                             stream_));
+  cuda_check(cudaStreamSynchronize(stream_));
+}
+
+const model_on_gpu& on_gpu(const backend& b) {
+  const auto* model = dynamic_cast<const model_on_gpu*>(&b);
+  check(model, "a backend of make_cuda_backend");
+  return *model;
+}
+
+} // namespace
+
+std::vector<float> hidden_of(const backend& cuda_backend, std::uint32_t end) {
+  return on_gpu(cuda_backend).results().hidden_of(end);
+}
+
+std::vector<float> logits_of(const backend& cuda_backend, std::uint32_t end) {
+  return on_gpu(cuda_backend).results().logits_of(end);
+}
+
+double device_us_of(const backend& cuda_backend) {
+  return on_gpu(cuda_backend).device_us();
+}
+
+} // namespace gpu
+
+result<std::unique_ptr<backend>> make_cuda_backend(const load_options& options,
+                                                   const cuda_options& cuda) {
+  auto model = gpu::model_on_gpu::load(options, cuda);
+  if (!model)
+    return tl::unexpected(model.error());
+  return std::unique_ptr<backend>(std::move(*model));
+}
+
+result<model_memory> estimate_cuda_memory(const load_options& options) {
+  const auto config = gpu::read_config(options);
+  if (!config)
+    return tl::unexpected(config.error());
+  if (!options.dummy_weights) {
+    const auto files = weight_files::open(options.model_path);
+    if (!files)
+      return tl::unexpected(files.error());
+    if (auto found = find_model_tensors(*files, *config); !found)
+      return tl::unexpected(found.error());
+  }
+  const gpu::wave_limits waves;
+  model_memory needed{
+      .weight_bytes =
+          gpu::weight_memory_bytes(*config, options.compute) +
+          gpu::activation_bytes(*config, options.compute, waves, gpu::processors_max) +
+          std::uint64_t{waves.ends_max} * gpu::legal_tokens(options, *config) * sizeof(float) +
+          gpu::reserved_bytes,
+      .kv_bytes_per_block = gpu::kv_block_bytes(*config, options.compute)};
+  for (const auto& head : options.heads) {
+    const auto bytes = head_memory_bytes(head);
+    if (!bytes)
+      return tl::unexpected(bytes.error());
+    needed.weight_bytes += *bytes;
+  }
+  return needed;
+}
+
+} // namespace tokenrouter

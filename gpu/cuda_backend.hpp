@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/core/error.hpp"
+#include "runtime/exec/backend.hpp"
+
+namespace tokenrouter {
+
+struct cuda_options {
+  std::uint32_t device = 0;
+  bool graphs = true; ///< waves of up to 256 tokens are replayed as CUDA graphs
+  bool timed = false; ///< see gpu::device_us_of
+};
+
+/// Loads a model onto a GPU (compute capability 8.0 or newer). Attention, norms, draws, signals and
+/// heads are our kernels; matrix products ours or cuBLASLt's, whichever was faster when measured at
+/// load.
+///
+/// float32: sums in a fixed order, so that results of a row are equal bit for bit whatever its
+/// batch mates, chunking or block numbers. bfloat16: as on the CPU, except that the order of sums,
+/// and so the last bits, may depend on the number of rows of a step.
+///
+/// Errors: unavailable (built without CUDA, no such device, cuBLASLt can't be loaded), capacity,
+/// mismatch, and those of the CPU's backend for files.
+result<std::unique_ptr<backend>> make_cuda_backend(const load_options& options,
+                                                   const cuda_options& cuda);
+
+/// What make_cuda_backend would take, from config.json and the headers of weight files alone; asks
+/// no device. Weights are with activations, workspaces and what the driver takes for a model.
+/// Errors: not_found, malformed, mismatch.
+result<model_memory> estimate_cuda_memory(const load_options& options);
+
+namespace gpu {
+
+/// For tests: hidden state before the LM head and raw logits of an answered position of the last
+/// wave of the last step, in the order of the wave.
+std::vector<float> hidden_of(const backend& cuda_backend, std::uint32_t end);
+std::vector<float> logits_of(const backend& cuda_backend, std::uint32_t end);
+
+/// For benchmarks: what the last step took on the device, from its first copy to its last, in
+/// microseconds. Requires cuda_options::timed.
+double device_us_of(const backend& cuda_backend);
+
+} // namespace gpu
+
+} // namespace tokenrouter

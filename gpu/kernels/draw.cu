@@ -1,0 +1,203 @@
+#include "gpu/kernels/draw.hpp"
+#include "gpu/kernels/row_draw.cuh"
+
+namespace tokenrouter::gpu {
+namespace {
+
+constexpr int top_entropy_count = 20, evidence_count = 10;
+
+enum signal_bit : std::uint32_t { // as core/signal_set.hpp
+  wants_entropy = 1,
+  wants_top_entropy = 2,
+  wants_evidence = 4,
+  wants_heads = 8,
+  wants_distribution = 16,
+};
+
+__device__ inline double warp_total(double x) {
+  for (int step = 16; step > 0; step /= 2)
+    x += __shfl_xor_sync(0xffffffffu, x, step);
+  return x;
+}
+
+/// ψ(x) for x > 0: recurrence up to 10, then the asymptotic series (error below 1e-14).
+__device__ inline double digamma(double x) {
+  double result = 0;
+  for (; x < 10; x += 1)
+    result -= 1 / x;
+  const double y = 1 / (x * x);
+  return result + log(x) - 0.5 / x -
+         y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132)))));
+}
+
+/// Entropy and evidence of the largest entries; one warp. `known`: how many there are.
+__device__ inline void fill_top_signals(const float* top, int known, std::uint32_t signals,
+                                        drawn_row& out) {
+  const int lane = static_cast<int>(threadIdx.x);
+  const float z = lane < known ? top[lane] : -INFINITY;
+  if (signals & wants_top_entropy) {
+    const int count = min(known, top_entropy_count);
+    const bool mine = lane < count;
+    const double y = mine ? double{z} - double{top[0]} : 0;
+    const double e = mine ? exp(y) : 0;
+    const double sum = warp_total(e), weighted = warp_total(e > 0 ? e * y : 0);
+    const double bound = log(double(count));
+    const double nats = log(sum) - weighted / sum;
+    if (lane == 0)
+      out.entropy_top20_nats =
+          isnan(top[0]) ? NAN : static_cast<float>(fmin(fmax(nats, 0.0), bound));
+  }
+  if (signals & wants_evidence) {
+    const int count = min(known, evidence_count);
+    const double value = lane >= count ? 0 : isnan(z) ? NAN : fmax(double{z}, 1e-6);
+    const double total = warp_total(value);
+    const double part =
+        lane < count ? value / total * (digamma(value + 1) - digamma(total + 1)) : 0;
+    const double aleatoric = -warp_total(part);
+    if (lane == 0) {
+      const bool fine = isfinite(total);
+      out.aleatoric = fine ? static_cast<float>(aleatoric) : NAN;
+      out.epistemic = fine ? static_cast<float>(count / (total + count)) : NAN;
+    }
+  }
+}
+
+__device__ float probability(float z, float largest, double sum) {
+  const double own = isnan(z) ? 0 : z == largest ? 1 : exp(double{z} - double{largest});
+  return static_cast<float>(own / sum);
+}
+
+/// The token of the mixture and its probability's logarithm, over the whole cluster.
+__device__ void draw_mixture(const cg::cluster_group& cluster, const row_slice& slice,
+                             const draw_call& c, const draw_order& order, float largest, double sum,
+                             block_memory& m) {
+  std::uint64_t best = 0;
+  slice.each([&](float z, std::uint32_t token) {
+    const float own = probability(z, largest, sum);
+    const float p = __fadd_rn(__fmul_rn(1 - order.mix_weight, c.mixes[order.mix + token]),
+                              __fmul_rn(order.mix_weight, own));
+    const std::uint64_t here = candidate(p, token);
+    best = here > best ? here : best;
+  });
+  __syncthreads();
+  best = block_most(best, m.scratch_u64);
+  if (threadIdx.x == 0)
+    m.mixed_best = best;
+  cluster.sync();
+  for (unsigned i = 0; i < cluster.num_blocks(); ++i) {
+    const std::uint64_t other = *cluster.map_shared_rank(&m.mixed_best, i);
+    best = other > best ? other : best;
+  }
+  if (threadIdx.x == 0) {
+    m.out.token = static_cast<int>(token_of(best));
+    m.out.logprob = logf(logit_of(best));
+  }
+}
+
+/// What the first thread block adds once the row's sums and candidates are known.
+__device__ void finish_row(const draw_call& c, const draw_state& s, std::uint64_t row,
+                           const row_extremes& extremes, const row_sums& sums, int kept, bool mixed,
+                           block_memory& m) {
+  float* top = c.top + row * kept_logits_max;
+  const int nans = static_cast<int>(extremes.nans);
+  for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(kept_logits_max);
+       i += draw_threads)
+    top[i] = i < nans                  ? NAN
+             : i - nans < s.candidates ? logit_of(m.candidates[i - nans])
+                                       : -INFINITY;
+  __syncthreads();
+  if (!mixed) {
+    const bool draws = s.order.temperature > 0 && isfinite(s.largest);
+    int token = s.largest == -INFINITY ? 0 : static_cast<int>(token_of(extremes.best));
+    if (draws) {
+      for (int i = static_cast<int>(threadIdx.x); i < s.candidates; i += draw_threads) {
+        const double z = logit_of(m.candidates[i]);
+        m.weights[i] =
+            z == s.largest ? 1 : exp((z - double{s.largest}) / double{s.order.temperature});
+      }
+      __syncthreads();
+      if (threadIdx.x == 0)
+        m.out.token = draw_of_candidates(s, m);
+      __syncthreads();
+      token = m.out.token;
+      __syncthreads();
+      if (token < 0)
+        token = draw_of_row(s, m.select);
+    }
+    if (threadIdx.x == 0) {
+      const float z = s.row[token];
+      const double difference = z == s.largest || isnan(z) ? 0 : double{z} - double{s.largest};
+      m.out.token = token;
+      m.out.logprob = static_cast<float>(difference - log(sums.sum));
+    }
+  }
+  if (threadIdx.x == 0 && s.order.signals & wants_entropy) {
+    const double bound = log(double(s.count));
+    const double nats = fmin(fmax(log(sums.sum) - sums.weighted / sums.sum, 0.0), bound);
+    m.out.entropy_nats = nans > 0 ? NAN : static_cast<float>(nats);
+    m.out.entropy_normalised = nans > 0 ? NAN : bound > 0 ? static_cast<float>(nats / bound) : 0.0f;
+  }
+  if (threadIdx.x < 32)
+    fill_top_signals(top, min(kept, s.count), s.order.signals, m.out);
+  __syncthreads();
+  if (threadIdx.x < sizeof(drawn_row) / sizeof(int) - head_scores_max)
+    reinterpret_cast<int*>(&c.out[row])[threadIdx.x] = reinterpret_cast<int*>(&m.out)[threadIdx.x];
+}
+
+__global__ void __launch_bounds__(draw_threads) draw_kernel(draw_call c) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  auto& m = *reinterpret_cast<block_memory*>(shared);
+  const cg::cluster_group cluster = cg::this_cluster();
+  const std::uint64_t row = blockIdx.x / cluster.num_blocks();
+  wait_for_previous();
+  let_next_start();
+  const draw_order order = c.orders[row];
+  if (threadIdx.x < sizeof(drawn_row) / sizeof(int))
+    reinterpret_cast<int*>(&m.out)[threadIdx.x] = 0;
+  row_slice slice;
+  slice.open(c.logits + row * c.stride, static_cast<int>(c.count),
+             c.stride % 4 == 0 && c.count % 4 == 0, cluster.block_rank(), cluster.num_blocks());
+  const bool mixed = order.mix >= 0 && order.mix_weight > 0;
+  int kept = order.signals & wants_heads ? static_cast<int>(c.top_wanted) : 0;
+  if (order.signals & wants_top_entropy)
+    kept = max(kept, top_entropy_count);
+  if (order.signals & wants_evidence)
+    kept = max(kept, evidence_count);
+  if (order.temperature > 0)
+    kept = max(kept, 64);
+  const row_extremes extremes = find_extremes(cluster, slice, kept, m);
+  const row_sums sums = add_up(cluster, slice, extremes, order.temperature, kept > 0, m);
+  const float largest = largest_of(extremes);
+  if (order.distribution >= 0)
+    slice.each([&](float z, std::uint32_t token) {
+      c.distributions[order.distribution + token] = probability(z, largest, sums.sum);
+    });
+  int candidates = 0;
+  if (kept > 0 && cluster.block_rank() == 0)
+    candidates = gather_candidates(cluster, kept, m);
+  if (mixed)
+    draw_mixture(cluster, slice, c, order, largest, sums.sum, m);
+  cluster.sync(); // until here other blocks read this one's memory
+  if (cluster.block_rank() != 0)
+    return;
+  if (candidates < 0)
+    candidates = select_candidates(slice.row, static_cast<int>(c.count), kept, m);
+  finish_row(c, {slice.row, static_cast<int>(c.count), order, candidates, largest, sums.total}, row,
+             extremes, sums, kept, mixed, m);
+}
+
+} // namespace
+
+void draw_rows(const draw_call& call, cudaStream_t stream) {
+  // Many rows keep all processors busy with fewer blocks each.
+  const unsigned blocks = call.rows <= 16 ? cluster_blocks_max : call.rows <= 32 ? 4 : 2;
+  launch(draw_kernel, {dim3(call.rows * blocks), dim3(draw_threads), sizeof(block_memory), blocks},
+         stream, call);
+}
+
+void prepare_draws() {
+  cuda_check(cudaFuncSetAttribute(draw_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(sizeof(block_memory))));
+}
+
+} // namespace tokenrouter::gpu

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+
+/// Plain structs that host code fills and kernels read, or the other way round.
+namespace tokenrouter::gpu {
+
+/// One piece of the attention of up to 16 / group neighbouring tokens of a request ("unit"): the
+/// KV blocks [block_begin, block_end) of its table. A unit in several pieces is merged by the piece
+/// that ends last.
+struct attention_piece {
+  std::int32_t first_token; ///< of the wave
+  std::int32_t token_count;
+  std::int32_t position;      ///< of the first token
+  std::int32_t wave_position; ///< first of its request in this wave: what is before is in the pool
+  std::int32_t table;         ///< offset of its block table
+  std::int32_t block_begin;
+  std::int32_t block_end;
+  std::int32_t piece; ///< of this unit
+  std::int32_t piece_count;
+  std::int32_t partial; ///< first partial result of this unit; unused where piece_count is 1
+  std::int32_t unit;
+};
+
+inline constexpr std::int32_t pieces_of_unit_max = 128;
+
+/// Neighbouring tokens of one request, long enough to share their reads of keys and values.
+struct attention_tile {
+  std::int32_t first_token; ///< of the wave
+  std::int32_t token_count; ///< at most tile_tokens
+  std::int32_t position;    ///< of the first token
+  std::int32_t table;       ///< offset of its block table
+};
+inline constexpr std::int32_t tile_tokens = 64;
+
+/// How the token after one answered position is drawn, and what else is asked of that position.
+struct draw_order {
+  std::int32_t token;        ///< of the wave: its last hidden state
+  float temperature;         ///< 0: greedy
+  std::int32_t top_k;        ///< 0: off
+  float top_p;               ///< 1: off
+  float min_p;               ///< 0: off
+  float uniform;             ///< the draw, in [0, 1)
+  std::uint32_t signals;     ///< signal_set
+  float mix_weight;          ///< above 0: see step_row::mix_weight
+  std::int32_t mix;          ///< offset into the mixes, -1: none
+  std::int32_t distribution; ///< offset into the distributions, -1: not asked for
+};
+
+inline constexpr int head_scores_max = 4;
+
+/// What comes back to the host of one answered position; see step_row_output.
+struct drawn_row {
+  std::int32_t token;
+  float logprob;
+  float entropy_nats;
+  float entropy_normalised;
+  float entropy_top20_nats;
+  float aleatoric;
+  float epistemic;
+  float head_scores[head_scores_max];
+};
+
+} // namespace tokenrouter::gpu

@@ -1,0 +1,161 @@
+#include "gpu/wave_results.hpp"
+
+#include <algorithm>
+
+#include <cuda_bf16.h>
+
+#include "gpu/cuda_error.hpp"
+#include "gpu/kernels/draw.hpp"
+#include "gpu/kernels/rows.hpp"
+#include "runtime/exec/heads/head.hpp"
+
+namespace tokenrouter::gpu {
+namespace {
+
+result<void> grow(device_memory& memory, std::size_t bytes) {
+  if (memory.bytes() >= bytes)
+    return {};
+  auto more = device_memory::allocate(std::max(bytes, 2 * memory.bytes()));
+  if (!more)
+    return tl::unexpected(more.error());
+  memory = std::move(*more);
+  return {};
+}
+
+} // namespace
+
+result<wave_results> wave_results::create(const load_options& options, const model_config& config,
+                                          const model_weights& weights, std::uint32_t ends_max,
+                                          std::uint32_t vocab_legal_tokens) {
+  wave_results r;
+  r.config_ = &config;
+  r.weights_ = &weights;
+  r.lm_head_ = weights.lm_head;
+  r.lm_head_.columns = vocab_legal_tokens;
+  r.vocab_legal_tokens_ = vocab_legal_tokens;
+  r.ends_max_ = ends_max;
+  for (const auto& spec : options.heads) {
+    auto loaded = load_head(spec, config.hidden_size);
+    if (!loaded)
+      return tl::unexpected(loaded.error());
+    const auto program = (*loaded)->program();
+    if (!program)
+      return fail(errc::mismatch, "routing head '" + spec.kind +
+                                      "' reads a window of positions, which runs on the CPU only; "
+                                      "set device: cpu for its model");
+    auto head = device_head::create(*program, (*loaded)->top_logits_wanted(), ends_max);
+    if (!head)
+      return tl::unexpected(head.error());
+    r.top_wanted_ = std::max(r.top_wanted_, (*loaded)->top_logits_wanted());
+    r.heads_.push_back(std::move(*head));
+  }
+  const std::size_t element = element_bytes(weights.compute), rows = ends_max;
+  const std::pair<device_memory*, std::size_t> wanted[] = {
+      {&r.hidden_, rows * config.hidden_size * sizeof(float)},
+      {&r.operands_, rows * config.hidden_size * element},
+      {&r.logits_, rows * vocab_legal_tokens * sizeof(float)},
+      {&r.top_, rows * kept_logits_max * sizeof(float)},
+      {&r.drawn_, rows * sizeof(drawn_row)}};
+  for (const auto& [memory, bytes] : wanted) {
+    auto made = device_memory::allocate(bytes);
+    if (!made)
+      return tl::unexpected(made.error());
+    *memory = std::move(*made);
+  }
+  auto host = device_memory::allocate_pinned(rows * sizeof(drawn_row));
+  if (!host)
+    return tl::unexpected(host.error());
+  r.drawn_host_ = std::move(*host);
+  prepare_draws();
+  return r;
+}
+
+std::uint64_t wave_results::bytes() const {
+  std::uint64_t sum = hidden_.bytes() + operands_.bytes() + logits_.bytes() + top_.bytes();
+  for (const auto& head : heads_)
+    sum += head.bytes();
+  return sum;
+}
+
+void wave_results::tune(forward_pass& pass, std::uint32_t rows, cudaStream_t stream) {
+  pass.matrix_products().tune({&lm_head_, 1}, rows, product_output::exact, {.x = operands_.as()},
+                              logits_.as(), stream);
+}
+
+result<void> wave_results::prepare(const step_input& in, std::size_t distributions,
+                                   cudaStream_t stream) {
+  if (auto room = grow(mixes_, in.mixes.size() * sizeof(float)); !room)
+    return room;
+  if (auto room = grow(distributions_, distributions * sizeof(float)); !room)
+    return room;
+  if (!in.mixes.empty())
+    cuda_check(cudaMemcpyAsync(mixes_.as(), in.mixes.data(), in.mixes.size() * sizeof(float),
+                               cudaMemcpyHostToDevice, stream));
+  return {};
+}
+
+void wave_results::run(const device_wave& wave, std::uint32_t ends, forward_pass& pass,
+                       cudaStream_t stream) {
+  const norm_call norm{.residual = pass.residual(),
+                       .weight = weights_->final_norm,
+                       .gather = wave.orders,
+                       .rows = ends,
+                       .hidden = config_->hidden_size,
+                       .eps = config_->rms_norm_eps,
+                       .exact = hidden_.as<float>()};
+  const bool bf16 = weights_->compute == compute_type::bfloat16;
+  if (bf16)
+    norm_rows(norm, operands_.as<__nv_bfloat16>(), stream);
+  else
+    norm_rows(norm, operands_.as<float>(), stream);
+  pass.matrix_products().run(lm_head_, ends, product_output::exact, {.x = operands_.as()},
+                             logits_.as(), stream);
+  draw_rows({.logits = logits_.as<float>(),
+             .stride = vocab_legal_tokens_,
+             .count = vocab_legal_tokens_,
+             .orders = wave.orders,
+             .rows = ends,
+             .top_wanted = top_wanted_,
+             .top = top_.as<float>(),
+             .mixes = mixes_.as<float>(),
+             .distributions = distributions_.as<float>(),
+             .out = drawn_.as<drawn_row>()},
+            stream);
+  const head_sources sources{.hidden = hidden_.as<float>(),
+                             .hidden_size = config_->hidden_size,
+                             .embeddings = weights_->embedding.weight,
+                             .bf16_embeddings = bf16,
+                             .top = top_.as<float>(),
+                             .orders = wave.orders,
+                             .drawn = drawn_.as<drawn_row>()};
+  for (std::uint32_t i = 0; i < heads_.size(); ++i)
+    heads_[i].run(sources, i, ends, stream);
+  cuda_check(cudaMemcpyAsync(drawn_host_.as(), drawn_.as(), ends * sizeof(drawn_row),
+                             cudaMemcpyDeviceToHost, stream));
+}
+
+std::span<const drawn_row> wave_results::drawn() const {
+  return {drawn_host_.as<drawn_row>(), ends_max_};
+}
+
+void wave_results::read_distributions(std::span<float> out, cudaStream_t stream) const {
+  cuda_check(cudaMemcpyAsync(out.data(), distributions_.as(), out.size_bytes(),
+                             cudaMemcpyDeviceToHost, stream));
+  cuda_check(cudaStreamSynchronize(stream));
+}
+
+std::vector<float> wave_results::hidden_of(std::uint32_t end) const {
+  std::vector<float> out(config_->hidden_size);
+  cuda_check(cudaMemcpy(out.data(), hidden_.as<float>() + std::size_t{end} * out.size(),
+                        out.size() * sizeof(float), cudaMemcpyDeviceToHost));
+  return out;
+}
+
+std::vector<float> wave_results::logits_of(std::uint32_t end) const {
+  std::vector<float> out(vocab_legal_tokens_);
+  cuda_check(cudaMemcpy(out.data(), logits_.as<float>() + std::size_t{end} * out.size(),
+                        out.size() * sizeof(float), cudaMemcpyDeviceToHost));
+  return out;
+}
+
+} // namespace tokenrouter::gpu

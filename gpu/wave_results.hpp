@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "gpu/device_head.hpp"
+#include "gpu/device_memory.hpp"
+#include "gpu/forward.hpp"
+#include "gpu/wave_buffers.hpp"
+#include "runtime/exec/backend.hpp"
+
+namespace tokenrouter::gpu {
+
+/// What follows the layers: final norm, logits, draws, signals and heads of a wave's ends. Only
+/// `drawn_row`s come back to the host, and distributions where asked for.
+class wave_results {
+ public:
+  /// References must outlive this. Errors: capacity, mismatch (a head that the device has no code
+  /// for), those of load_head.
+  static result<wave_results> create(const load_options& options, const model_config& config,
+                                     const model_weights& weights, std::uint32_t ends_max,
+                                     std::uint32_t vocab_legal_tokens);
+
+  std::uint32_t vocab_legal_tokens() const { return vocab_legal_tokens_; }
+  std::uint64_t bytes() const;
+
+  /// Measures how to run the LM head for so many rows.
+  void tune(forward_pass& pass, std::uint32_t rows, cudaStream_t stream);
+
+  /// Makes room for the mixes and distributions of a step and copies the mixes. Errors: capacity.
+  result<void> prepare(const step_input& in, std::size_t distributions, cudaStream_t stream);
+
+  /// Enqueues everything, and the copy of the results to `drawn()`.
+  void run(const device_wave& wave, std::uint32_t ends, forward_pass& pass, cudaStream_t stream);
+
+  /// Of the last run, once the stream has passed it.
+  std::span<const drawn_row> drawn() const;
+
+  /// Copies the step's distributions to the host; waits for the stream.
+  void read_distributions(std::span<float> out, cudaStream_t stream) const;
+
+  /// For tests: hidden states and logits of an end of the last run.
+  std::vector<float> hidden_of(std::uint32_t end) const;
+  std::vector<float> logits_of(std::uint32_t end) const;
+
+ private:
+  const model_config* config_ = nullptr;
+  const model_weights* weights_ = nullptr;
+  matrix lm_head_; ///< the rows that are legal
+  std::uint32_t vocab_legal_tokens_ = 0, ends_max_ = 0, top_wanted_ = 0;
+  std::vector<device_head> heads_;
+  device_memory hidden_, operands_, logits_, top_, drawn_, drawn_host_, mixes_, distributions_;
+};
+
+} // namespace tokenrouter::gpu

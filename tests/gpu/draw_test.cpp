@@ -1,0 +1,226 @@
+#include <cmath>
+#include <random>
+
+#include <boost/test/unit_test.hpp>
+
+#include "gpu/cuda_error.hpp"
+#include "gpu/device_memory.hpp"
+#include "gpu/kernels/draw.hpp"
+#include "runtime/core/philox.hpp"
+#include "runtime/core/signal_set.hpp"
+#include "runtime/exec/mixture.hpp"
+#include "runtime/exec/sampler.hpp"
+#include "runtime/exec/signals.hpp"
+#include "tests/gpu/random_numbers.hpp"
+
+using namespace tokenrouter;
+using namespace tokenrouter::gpu;
+using namespace tokenrouter::test;
+
+namespace {
+
+template <class T>
+device_memory to_device(const std::vector<T>& values) {
+  auto memory = device_memory::allocate(values.size() * sizeof(T)).value();
+  cuda_check(
+      cudaMemcpy(memory.as(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  return memory;
+}
+
+struct drawn {
+  std::vector<drawn_row> rows;
+  std::vector<float> top;
+  std::vector<float> distributions;
+};
+
+drawn draw(const std::vector<float>& logits, std::uint32_t vocab, std::uint32_t top_wanted,
+           const std::vector<draw_order>& orders, const std::vector<float>& mixes = {0}) {
+  prepare_draws();
+  const auto count = orders.size();
+  const auto on_device = to_device(logits);
+  const auto orders_there = to_device(orders);
+  const auto mixes_there = to_device(mixes);
+  const auto poisoned = to_device(std::vector<float>(count * kept_logits_max, NAN));
+  const auto out =
+      to_device(std::vector<drawn_row>(count, drawn_row{-7, NAN, NAN, NAN, NAN, NAN, NAN, {}}));
+  const auto distributions = to_device(std::vector<float>(count * vocab, NAN));
+  draw_rows({.logits = on_device.as<float>(),
+             .stride = vocab,
+             .count = vocab,
+             .orders = orders_there.as<draw_order>(),
+             .rows = static_cast<std::uint32_t>(count),
+             .top_wanted = top_wanted,
+             .top = poisoned.as<float>(),
+             .mixes = mixes_there.as<float>(),
+             .distributions = distributions.as<float>(),
+             .out = out.as<drawn_row>()},
+            nullptr);
+  drawn d{std::vector<drawn_row>(count), std::vector<float>(count * kept_logits_max),
+          std::vector<float>(count * vocab)};
+  cuda_check(cudaMemcpy(d.rows.data(), out.as(), out.bytes(), cudaMemcpyDeviceToHost));
+  cuda_check(cudaMemcpy(d.top.data(), poisoned.as(), poisoned.bytes(), cudaMemcpyDeviceToHost));
+  cuda_check(cudaMemcpy(d.distributions.data(), distributions.as(), distributions.bytes(),
+                        cudaMemcpyDeviceToHost));
+  return d;
+}
+
+draw_order greedy() {
+  draw_order o{};
+  o.top_p = 1;
+  o.mix = o.distribution = -1;
+  o.signals = signal::entropy | signal::top_entropy | signal::evidence | signal::heads;
+  return o;
+}
+
+bool near(double a, double b, double tolerance) {
+  return (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * (1 + std::abs(b));
+}
+
+void expect_signals(std::span<const float> row, const drawn_row& found) {
+  step_row_output wanted;
+  std::vector<float> scratch;
+  fill_signals(row, signal::entropy | signal::top_entropy | signal::evidence, scratch, wanted);
+  BOOST_TEST(near(found.entropy_nats, wanted.entropy_nats, 1e-5));
+  BOOST_TEST(near(found.entropy_normalised, wanted.entropy_normalised, 1e-5));
+  BOOST_TEST(near(found.entropy_top20_nats, wanted.entropy_top20_nats, 1e-5));
+  BOOST_TEST(near(found.aleatoric, wanted.aleatoric, 1e-5));
+  BOOST_TEST(near(found.epistemic, wanted.epistemic, 1e-5));
+}
+
+void expect_top(std::span<const float> row, std::uint32_t wanted, const float* found) {
+  std::vector<float> largest;
+  top_logits(row, wanted, largest);
+  for (std::size_t i = 0; i < largest.size(); ++i)
+    BOOST_TEST((found[i] == largest[i] || (std::isnan(found[i]) && std::isnan(largest[i]))),
+               "logit " << i << " is " << found[i] << ", not " << largest[i]);
+}
+
+std::vector<float> random_row(std::mt19937& random, std::uint32_t vocab, float spread) {
+  std::normal_distribution<float> normal(0, spread);
+  std::vector<float> row(vocab);
+  for (auto& z : row)
+    z = normal(random);
+  return row;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(greedy_tokens_signals_and_largest_logits_are_those_of_the_host) {
+  std::mt19937 random(3);
+  for (const std::uint32_t vocab : {5u, 83u, 1024u, 32000u, 151936u}) {
+    std::vector<float> logits;
+    std::vector<draw_order> orders;
+    for (int i = 0; i < 9; ++i) {
+      const auto row = random_row(random, vocab, 0.5f + static_cast<float>(i));
+      logits.insert(logits.end(), row.begin(), row.end());
+      orders.push_back(greedy());
+    }
+    const auto found = draw(logits, vocab, 100, orders);
+    sampler_scratch scratch;
+    for (std::size_t i = 0; i < orders.size(); ++i)
+      BOOST_TEST_CONTEXT("vocabulary " << vocab << ", row " << i) {
+        const std::span row(logits.data() + i * vocab, vocab);
+        const auto wanted = sample_token(row, {}, 0, 0, scratch);
+        BOOST_TEST(found.rows[i].token == wanted.token);
+        BOOST_TEST(near(found.rows[i].logprob, wanted.logprob, 1e-5));
+        expect_signals(row, found.rows[i]);
+        expect_top(row, std::min(100u, vocab), found.top.data() + i * kept_logits_max);
+      }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ties_go_to_the_smallest_token_and_equal_rows_are_uniform) {
+  const std::uint32_t vocab = 30000;
+  std::vector<float> logits(2 * vocab, 1.5f);
+  logits[vocab + 7000] = logits[vocab + 29999] = 3;
+  const auto found = draw(logits, vocab, 128, {greedy(), greedy()});
+  BOOST_TEST(found.rows[0].token == 0);
+  BOOST_TEST(found.rows[1].token == 7000);
+  BOOST_TEST(near(found.rows[0].entropy_normalised, 1, 1e-6));
+  for (int row = 0; row < 2; ++row)
+    expect_top({logits.data() + row * vocab, vocab}, 128, found.top.data() + row * kept_logits_max);
+}
+
+BOOST_AUTO_TEST_CASE(nan_and_infinite_logits_behave_as_on_the_host) {
+  const std::uint32_t vocab = 700;
+  std::mt19937 random(9);
+  std::vector<float> logits;
+  for (int i = 0; i < 3; ++i) {
+    const auto row = random_row(random, vocab, 2);
+    logits.insert(logits.end(), row.begin(), row.end());
+  }
+  logits[50] = logits[90] = NAN;
+  logits[vocab + 40] = -INFINITY;
+  logits[2 * vocab + 300] = INFINITY;
+  const auto found = draw(logits, vocab, 30, {greedy(), greedy(), greedy()});
+  sampler_scratch scratch;
+  for (int i = 0; i < 3; ++i)
+    BOOST_TEST_CONTEXT("row " << i) {
+      const std::span row(logits.data() + i * vocab, vocab);
+      BOOST_TEST(found.rows[i].token == sample_token(row, {}, 0, 0, scratch).token);
+      if (i < 2) {
+        expect_signals(row, found.rows[i]);
+        expect_top(row, 30, found.top.data() + i * kept_logits_max);
+      }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(draws_are_those_of_the_host_for_all_truncations) {
+  std::mt19937 random(21);
+  const std::uint32_t vocab = 20000;
+  std::size_t equal = 0, all = 0;
+  for (int round = 0; round < 12; ++round) {
+    std::vector<float> logits;
+    std::vector<draw_order> orders;
+    std::vector<sampling_params> params;
+    for (int i = 0; i < 32; ++i) {
+      const auto row = random_row(random, vocab, round % 3 == 0 ? 0.3f : 3.0f);
+      logits.insert(logits.end(), row.begin(), row.end());
+      sampling_params p;
+      p.temperature = 0.2f + static_cast<float>(below(random, 30)) / 10;
+      p.top_k = below(random, 3) == 0 ? 1 + below(random, 300) : 0;
+      p.top_p = below(random, 3) == 0 ? 0.1f + static_cast<float>(below(random, 90)) / 100 : 1.0f;
+      p.min_p = below(random, 3) == 0 ? static_cast<float>(below(random, 50)) / 100 : 0.0f;
+      p.seed = random();
+      draw_order o = greedy();
+      o.temperature = p.temperature;
+      o.top_k = static_cast<int>(p.top_k);
+      o.top_p = p.top_p;
+      o.min_p = p.min_p;
+      o.uniform = uniform_draw(p.seed, 1, 77);
+      orders.push_back(o);
+      params.push_back(p);
+    }
+    const auto found = draw(logits, vocab, 0, orders);
+    sampler_scratch scratch;
+    for (std::size_t i = 0; i < orders.size(); ++i) {
+      const auto wanted =
+          sample_token({logits.data() + i * vocab, vocab}, params[i], 1, 77, scratch);
+      equal += wanted.token == found.rows[i].token;
+      ++all;
+    }
+  }
+  // Sums of thousands of weights differ in their last bits, so a draw next to a border may too.
+  BOOST_TEST_MESSAGE(equal << " of " << all << " draws are the host's");
+  BOOST_TEST(equal >= all - 3);
+}
+
+BOOST_AUTO_TEST_CASE(mixtures_and_distributions_are_those_of_the_host) {
+  std::mt19937 random(5);
+  const std::uint32_t vocab = 1024;
+  const auto logits = random_row(random, vocab, 2);
+  std::vector<float> other(vocab);
+  probabilities(random_row(random, vocab, 2), other);
+  draw_order o = greedy();
+  o.mix = 0;
+  o.mix_weight = 0.35f;
+  o.distribution = 0;
+  const auto found = draw(logits, vocab, 0, {o}, other);
+  const auto wanted = most_likely_of_mixture(logits, other, 0.35f);
+  BOOST_TEST(found.rows[0].token == wanted.token);
+  BOOST_TEST(near(found.rows[0].logprob, wanted.logprob, 1e-5));
+  std::vector<float> shares(vocab);
+  probabilities(logits, shares);
+  for (std::size_t i = 0; i < vocab; ++i)
+    BOOST_TEST(near(found.distributions[i], shares[i], 1e-5));
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+
+#include <boost/test/unit_test.hpp>
+
+#include "gpu/cuda_backend.hpp"
+#include "tests/exec/cpu/test_sequence.hpp"
+
+namespace tokenrouter::test {
+
+/// Loads a model onto the first GPU with a pool that is poisoned: every bit set.
+inline std::unique_ptr<backend> load_on_gpu(const load_options& options, std::uint32_t blocks,
+                                            bool graphs = true) {
+  auto model = make_cuda_backend(options, {.device = 0, .graphs = graphs});
+  BOOST_REQUIRE_MESSAGE(model.has_value(), (model ? std::string() : model.error().message));
+  BOOST_REQUIRE((*model)->allocate_kv(blocks).has_value());
+  const std::vector<std::byte> poison((*model)->facts().kv_bytes_per_block, std::byte{0xff});
+  for (std::uint32_t b = 0; b < blocks; ++b)
+    (*model)->import_block(b, poison);
+  return std::move(*model);
+}
+
+/// As `run` of the CPU's tests, for a step that is one wave and whose rows answer at most one
+/// position.
+inline std::map<std::size_t, row_record> run_on_gpu(backend& model, const step_input& in) {
+  std::map<std::size_t, row_record> records;
+  step_output out;
+  model.step(in, out);
+  std::uint32_t end = 0;
+  for (std::size_t i = 0; i < in.rows.size(); ++i)
+    if (in.rows[i].answered_positions) {
+      records[i] = {out.rows[i], gpu::hidden_of(model, end), gpu::logits_of(model, end)};
+      ++end;
+    }
+  return records;
+}
+
+} // namespace tokenrouter::test
