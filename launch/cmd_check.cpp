@@ -21,13 +21,22 @@ std::string role_text(const job_config& config, const job_plan& plan, std::size_
   return config.models[model].role + (plan.entry.value == model ? ", entry" : "");
 }
 
+std::string device_text(const result<std::optional<std::uint32_t>>& gpu) {
+  return gpu && *gpu ? "cuda:" + std::to_string(**gpu) : "cpu";
+}
+
 /// The rank → model map with weights and KV pool of each; the error is for the user.
 result<std::string> describe(const job_config& config, const job_plan& plan, std::uint32_t ranks) {
-  const auto shares = share_memory(config, plan, equal_hosts(ranks, 0, available_memory_bytes()));
+  const auto host = host_here(config);
+  if (!host)
+    return tl::unexpected(host.error());
+  const auto layout = equal_hosts(ranks, 0, *host);
+  const auto shares = share_memory(config, plan, layout);
   if (!shares)
     return tl::unexpected(shares.error());
-  std::string out = fmt::format("{:<5} {:<20} {:<18} {:>11} {:>11} {:>10} {:>9}\n", "rank", "model",
-                                "scheduler", "weights MiB", "KV MiB", "KV tokens", "requests");
+  std::string out =
+      fmt::format("{:<5} {:<20} {:<7} {:<18} {:>11} {:>11} {:>10} {:>9}\n", "rank", "model",
+                  "device", "scheduler", "weights MiB", "KV MiB", "KV tokens", "requests");
   for (std::uint32_t r = 0; r < ranks; ++r) {
     bool any = false;
     for (std::size_t i = 0; i < shares->replicas.size(); ++i) {
@@ -37,12 +46,13 @@ result<std::string> describe(const job_config& config, const job_plan& plan, std
       any = true;
       const auto& memory = shares->plan.models[i];
       const auto& model = plan.models[replica.model.value];
-      out +=
-          fmt::format("{:<5} {:<20} {:<18} {:>11.1f} {:>11.1f} {:>10} {:>9}\n", r,
-                      shares->models[i].name, role_text(config, plan, replica.model.value),
-                      static_cast<double>(model.weight_bytes) / 1048576.0,
-                      static_cast<double>(memory.kv_blocks * model.kv_bytes_per_block) / 1048576.0,
-                      memory.kv_tokens, memory.kv_tokens / model.context_tokens_max);
+      out += fmt::format(
+          "{:<5} {:<20} {:<7} {:<18} {:>11.1f} {:>11.1f} {:>10} {:>9}\n", r, shares->models[i].name,
+          device_text(gpu_of(config, plan, replica.model, rank, layout)),
+          role_text(config, plan, replica.model.value),
+          static_cast<double>(model.weight_bytes) / 1048576.0,
+          static_cast<double>(memory.kv_blocks * model.kv_bytes_per_block) / 1048576.0,
+          memory.kv_tokens, memory.kv_tokens / model.context_tokens_max);
     }
     if (!any)
       out += fmt::format("{:<5} (no model)\n", r);
@@ -54,16 +64,16 @@ result<std::string> describe(const job_config& config, const job_plan& plan, std
   return out;
 }
 
-/// GPUs of this host; models run on CPUs whatever there is.
+/// GPUs of this host.
 std::string describe_gpus() {
   const auto gpus = list_gpus();
   if (!gpus)
     return gpus.error().message + "\n";
   std::string out;
   for (std::size_t i = 0; i < gpus->size(); ++i)
-    out += fmt::format("cuda:{} {}, {:.0f} GiB, sm_{}{} (not used: models run on CPUs)\n", i,
-                       (*gpus)[i].name, static_cast<double>((*gpus)[i].memory_bytes) / (1u << 30),
-                       (*gpus)[i].major, (*gpus)[i].minor);
+    out += fmt::format("cuda:{} {}, {:.0f} GiB, sm_{}{}, {:.0f} GiB free\n", i, (*gpus)[i].name,
+                       static_cast<double>((*gpus)[i].memory_bytes) / (1u << 30), (*gpus)[i].major,
+                       (*gpus)[i].minor, static_cast<double>((*gpus)[i].free_bytes) / (1u << 30));
   return out;
 }
 

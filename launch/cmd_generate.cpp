@@ -43,7 +43,7 @@ class generate_report final : public generate_observer {
   generate_report(const generate_options& options, job_view& view,
                   const std::vector<prompt_entry>& entries)
       : names_(view.model_names), words_(view.plan.words), summary_(view.model_names),
-        started_us_(monotonic_us()), terminal_(options.colours || shows_on_terminal(STDOUT_FILENO)),
+        started_us_(UINT64_MAX), terminal_(options.colours || shows_on_terminal(STDOUT_FILENO)),
         colours_(terminal_), live_(terminal_ && entries.size() == 1 && options.output_file.empty()),
         progress_(entries.size()), live_painter_(*words_, colours_) {
     for (const auto& entry : entries) {
@@ -67,6 +67,7 @@ class generate_report final : public generate_observer {
 
   void on_done(std::size_t entry, const request_done& x) override {
     summary_.add(x);
+    started_us_ = std::min(started_us_, monotonic_us() - x.total_us);
     waiting_.emplace(entry, x);
     while (!waiting_.empty() && waiting_.begin()->first == next_) {
       show(next_, waiting_.begin()->second);
@@ -113,7 +114,7 @@ class generate_report final : public generate_observer {
   std::vector<std::uint32_t> prompt_tokens_;
   std::shared_ptr<const tokenizer> words_;
   run_summary summary_;
-  std::uint64_t started_us_;
+  std::uint64_t started_us_; ///< when the first request did: models had loaded
   bool terminal_;
   bool colours_;
   bool live_;

@@ -22,7 +22,9 @@ struct plan_memory_options {
   std::uint32_t ranks = 1;
   std::uint32_t ranks_per_host = 0;
   double usable_fraction = host_layout{}.usable_fraction;
-  double memory_gib = 0; ///< 0 = what this host has free
+  double memory_gib = 0;           ///< 0 = what this host has free
+  std::uint32_t gpus_per_host = 0; ///< 0 = those that this host has
+  double gpu_memory_gib = 80;      ///< free, of each
   double reserved_gib = 0;
   std::uint64_t context_tokens = 0; ///< 0 = the longest that every model takes
   bool as_json = false;
@@ -94,14 +96,34 @@ std::string to_json(const memory_shares& shares, std::uint64_t context_tokens) {
   return out.dump(2) + "\n";
 }
 
+std::uint64_t bytes_of(double gib) {
+  return static_cast<std::uint64_t>(gib * bytes_per_gib);
+}
+
+/// A host as the options describe it; what they leave out is this host's.
+result<job_host> host_of(const plan_memory_options& options, const job_config& config) {
+  job_host host{"", available_memory_bytes(), {}};
+  if (options.gpus_per_host > 0) {
+    host.gpu_bytes.assign(options.gpus_per_host, bytes_of(options.gpu_memory_gib));
+  } else {
+    auto here = host_here(config);
+    if (!here)
+      return here;
+    host = std::move(*here);
+  }
+  if (options.memory_gib > 0)
+    host.memory_bytes = bytes_of(options.memory_gib);
+  return host;
+}
+
 result<std::string> describe(const plan_memory_options& options, const job_config& config) {
   const auto job = plan_job(config, options.ranks);
   if (!job)
     return tl::unexpected(job.error());
-  const std::uint64_t memory_bytes =
-      options.memory_gib > 0 ? static_cast<std::uint64_t>(options.memory_gib * bytes_per_gib)
-                             : available_memory_bytes();
-  host_layout layout = equal_hosts(options.ranks, options.ranks_per_host, memory_bytes);
+  const auto host = host_of(options, config);
+  if (!host)
+    return tl::unexpected(host.error());
+  host_layout layout = equal_hosts(options.ranks, options.ranks_per_host, *host);
   layout.usable_fraction = options.usable_fraction;
   layout.reserved_bytes = static_cast<std::uint64_t>(options.reserved_gib * bytes_per_gib);
   const auto shares = share_memory(config, *job, layout);
@@ -152,6 +174,13 @@ void add_plan_memory(CLI::App& program, int& exit_code) {
       ->add_option("--memory-gib", options->memory_gib,
                    "Free memory of each host; left out: what this host has free now")
       ->check(CLI::Range(1e-6, 1e6));
+  command
+      ->add_option("--gpus-per-host", options->gpus_per_host,
+                   "GPUs of each host; left out: those that this host has")
+      ->check(CLI::Range(1u, 64u));
+  command->add_option("--gpu-memory-gib", options->gpu_memory_gib, "Free memory of each such GPU")
+      ->check(CLI::Range(1e-6, 1e6))
+      ->capture_default_str();
   command
       ->add_option("--usable-fraction", options->usable_fraction,
                    "Of the free memory, what the job may use")

@@ -7,6 +7,7 @@
 
 #include <caf/send.hpp>
 
+#include "gpu/cuda_backend.hpp"
 #include "launch/memory_shares.hpp"
 #include "launch/rank_card.hpp"
 #include "launch/trace_file.hpp"
@@ -90,6 +91,8 @@ std::uint32_t default_threads(const starting_job& job, std::size_t replicas) {
 }
 
 std::uint32_t threads_of(const starting_job& job, model_id model, std::size_t replicas_here) {
+  if (job.loaded.config.models[model.value].device.gpu)
+    return 1;
   const std::uint32_t asked = job.loaded.config.models[model.value].threads;
   return asked > 0 ? asked : default_threads(job, replicas_here);
 }
@@ -100,7 +103,12 @@ rank_card card_of(const starting_job& job, const result<void>& prepared) {
   card.config_hash = job.plan.config_hash;
   card.host = job.launch->host();
   card.allowed_cores = allowed_cores();
-  card.memory_bytes = available_memory_bytes();
+  if (const auto host = host_here(job.loaded.config)) {
+    card.memory_bytes = host->memory_bytes;
+    card.gpu_bytes = host->gpu_bytes;
+  } else if (prepared) {
+    card.failure = host.error().message;
+  }
   const auto mine = replicas_on(job.plan, job.launch->rank());
   for (replica_id replica : mine)
     card.model_threads += threads_of(job, replica.model, mine.size());
@@ -158,7 +166,7 @@ host_layout layout_of(const std::vector<rank_card>& cards) {
     auto host = std::find_if(layout.hosts.begin(), layout.hosts.end(),
                              [&](const job_host& h) { return h.name == card.host; });
     if (host == layout.hosts.end())
-      host = layout.hosts.insert(host, {card.host, card.memory_bytes});
+      host = layout.hosts.insert(host, {card.host, card.memory_bytes, card.gpu_bytes});
     host->memory_bytes = std::min(host->memory_bytes, card.memory_bytes);
     layout.host_of_rank.push_back(static_cast<std::uint32_t>(host - layout.hosts.begin()));
   }
@@ -181,7 +189,8 @@ thread_layout threads_here(const starting_job& job) {
 }
 
 local_replica make_replica(const starting_job& job, replica_id id, std::uint64_t kv_blocks,
-                           std::uint32_t threads, std::vector<int> cores) {
+                           std::optional<std::uint32_t> gpu, std::uint32_t threads,
+                           std::vector<int> cores) {
   const model_id model = id.model;
   const auto& settings = job.loaded.config.models[model.value];
   local_replica replica;
@@ -195,7 +204,9 @@ local_replica make_replica(const starting_job& job, replica_id id, std::uint64_t
   load_options load = job.plan.models[model.value].load;
   load.threads = threads;
   replica.cores = std::move(cores);
-  replica.load = [load] { return make_cpu_backend(load); };
+  replica.load = [load, gpu] {
+    return gpu ? make_cuda_backend(load, {.device = *gpu}) : make_cpu_backend(load);
+  };
   replica.make_role = [&plan = job.plan, model]() -> std::unique_ptr<const method_role> {
     auto role = role_of(plan, model);
     check(role.has_value(), "a role that was planned can be made");
@@ -209,7 +220,8 @@ result<rank_plan> plan_rank(const starting_job& job, const thread_layout& thread
   rank_plan plan;
   plan.self = job.launch->rank();
   plan.ranks = job.launch->ranks();
-  const auto shares = share_memory(config, job.plan, layout_of(job.cards));
+  const auto layout = layout_of(job.cards);
+  const auto shares = share_memory(config, job.plan, layout);
   if (!shares)
     return tl::unexpected(shares.error());
   for (const auto& model : job.plan.models)
@@ -227,8 +239,10 @@ result<rank_plan> plan_rank(const starting_job& job, const thread_layout& thread
     for (std::size_t c = first_core; c < std::min(first_core + threads, all_cores.size()); ++c)
       cores.push_back(all_cores[c]);
     first_core += threads;
-    plan.local.push_back(
-        make_replica(job, replica, shares->plan.models[i].kv_blocks, threads, std::move(cores)));
+    const auto gpu = gpu_of(config, job.plan, replica.model, rank, layout);
+    check(gpu.has_value(), "memory was shared, so the GPU is there");
+    plan.local.push_back(make_replica(job, replica, shares->plan.models[i].kv_blocks, *gpu, threads,
+                                      std::move(cores)));
   }
   plan.make_entry = [&planned = job.plan]() -> std::unique_ptr<const method_entry> {
     auto entry = entry_of(planned);

@@ -1,15 +1,17 @@
 #include "launch/memory_shares.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 
+#include "gpu/devices.hpp"
 #include "runtime/core/limits.hpp"
 
 namespace tokenrouter {
 
 namespace {
 
-/// What the weights of all its models and the reserve leave of a host.
+/// What the weights of all its models and the reserve leave of a host or GPU.
 double room_bytes(const memory_shares& shares, std::uint32_t device) {
   const auto& host = shares.devices[device];
   double room = static_cast<double>(host.memory_bytes) * host.usable_fraction -
@@ -20,18 +22,64 @@ double room_bytes(const memory_shares& shares, std::uint32_t device) {
   return std::max(room, 0.0);
 }
 
+bool uses_gpus(const job_config& config) {
+  return std::ranges::any_of(config.models, [](const auto& m) { return m.device.gpu; });
+}
+
+/// How many ranks of the same host before this one host a model on some GPU.
+std::uint32_t gpu_rank_number(const job_config& config, const job_plan& job, rank_id rank,
+                              const host_layout& layout) {
+  std::set<std::uint32_t> before;
+  for (const auto& [replica, other] : replicas_of(job))
+    if (config.models[replica.model.value].device.gpu && other.value < rank.value &&
+        layout.host_of_rank[other.value] == layout.host_of_rank[rank.value])
+      before.insert(other.value);
+  return static_cast<std::uint32_t>(before.size());
+}
+
 } // namespace
 
-host_layout equal_hosts(std::uint32_t ranks, std::uint32_t ranks_per_host,
-                        std::uint64_t memory_bytes) {
+host_layout equal_hosts(std::uint32_t ranks, std::uint32_t ranks_per_host, const job_host& host) {
   const std::uint32_t per_host = ranks_per_host > 0 ? ranks_per_host : ranks;
   host_layout layout;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    if (rank % per_host == 0)
-      layout.hosts.push_back({"host " + std::to_string(rank / per_host), memory_bytes});
+    if (rank % per_host == 0) {
+      layout.hosts.push_back(host);
+      layout.hosts.back().name = "host " + std::to_string(rank / per_host);
+    }
     layout.host_of_rank.push_back(rank / per_host);
   }
   return layout;
+}
+
+result<job_host> host_here(const job_config& config) {
+  job_host host{"", available_memory_bytes(), {}};
+  if (!uses_gpus(config))
+    return host;
+  const auto gpus = list_gpus();
+  if (!gpus)
+    return tl::unexpected(gpus.error());
+  for (const auto& gpu : *gpus)
+    host.gpu_bytes.push_back(gpu.free_bytes);
+  return host;
+}
+
+result<std::optional<std::uint32_t>> gpu_of(const job_config& config, const job_plan& job,
+                                            model_id model, rank_id rank,
+                                            const host_layout& layout) {
+  const device_choice& device = config.models[model.value].device;
+  if (!device.gpu)
+    return std::optional<std::uint32_t>();
+  const auto& host = layout.hosts[layout.host_of_rank[rank.value]];
+  const auto count = static_cast<std::uint32_t>(host.gpu_bytes.size());
+  const std::uint32_t number =
+      device.number.value_or(count > 0 ? gpu_rank_number(config, job, rank, layout) % count : 0);
+  if (number >= count)
+    return fail(errc::not_found, "model '" + job.models[model.value].name +
+                                     "' wants cuda:" + std::to_string(number) + " on rank " +
+                                     std::to_string(rank.value) + ", but its host " + host.name +
+                                     " has " + std::to_string(count) + " GPUs");
+  return std::optional(number);
 }
 
 result<memory_shares> share_memory(const job_config& config, const job_plan& job,
@@ -41,6 +89,13 @@ result<memory_shares> share_memory(const job_config& config, const job_plan& job
   for (const auto& host : layout.hosts)
     shares.devices.push_back(
         {host.name, host.memory_bytes, layout.usable_fraction, layout.reserved_bytes});
+  std::vector<std::uint32_t> first_gpu;
+  for (const auto& host : layout.hosts) {
+    first_gpu.push_back(static_cast<std::uint32_t>(shares.devices.size()));
+    for (std::size_t i = 0; i < host.gpu_bytes.size(); ++i)
+      shares.devices.push_back({host.name + " cuda:" + std::to_string(i), host.gpu_bytes[i],
+                                layout.usable_fraction, layout.reserved_bytes});
+  }
   for (const auto& [replica, rank] : shares.replicas) {
     const auto& planned = job.models[replica.model.value];
     const auto& settings = config.models[replica.model.value];
@@ -50,7 +105,11 @@ result<memory_shares> share_memory(const job_config& config, const job_plan& job
       model.name += "/" + std::to_string(replica.index);
     model.weight_bytes = planned.weight_bytes;
     model.kv_bytes_per_block = planned.kv_bytes_per_block;
-    model.shard_devices = {layout.host_of_rank[rank.value]};
+    const auto gpu = gpu_of(config, job, replica.model, rank, layout);
+    if (!gpu)
+      return tl::unexpected(gpu.error());
+    const std::uint32_t host = layout.host_of_rank[rank.value];
+    model.shard_devices = {*gpu ? first_gpu[host] + **gpu : host};
     model.tokens_weight = 1.0 / static_cast<double>(planned.ranks.size());
     model.fixed_tokens = settings.kv_cache_tokens;
     model.max_tokens = std::uint64_t{planned.context_tokens_max} * settings.max_batch_rows;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "gpu/cuda_backend.hpp"
 #include "runtime/config/load.hpp"
 #include "runtime/exec/cpu/cpu_backend.hpp"
 #include "runtime/exec/heads/head.hpp"
@@ -23,6 +24,16 @@ result<void> read_model(const model_settings& settings, planned_model& planned, 
   for (token_id eos : config->eos_tokens)
     if (std::find(plan.eos_tokens.begin(), plan.eos_tokens.end(), eos) == plan.eos_tokens.end())
       plan.eos_tokens.push_back(eos);
+  return {};
+}
+
+result<void> estimate_memory(const device_choice& device, planned_model& planned) {
+  const auto memory =
+      device.gpu ? estimate_cuda_memory(planned.load) : estimate_cpu_memory(planned.load);
+  if (!memory)
+    return tl::unexpected(memory.error());
+  planned.weight_bytes = memory->weight_bytes;
+  planned.kv_bytes_per_block = memory->kv_bytes_per_block;
   return {};
 }
 
@@ -180,6 +191,7 @@ result<job_plan> plan_job(const job_config& config, std::uint32_t rank_count) {
     planned.name = settings.name;
     planned.load.model_path = settings.path;
     planned.load.compute = settings.compute;
+    planned.load.dummy_weights = settings.dummy_weights;
     if (auto ok = read_model(settings, planned, plan); !ok)
       return tl::unexpected(ok.error());
     plan.context_tokens_max = std::min(plan.context_tokens_max, planned.context_tokens_max);
@@ -195,11 +207,8 @@ result<job_plan> plan_job(const job_config& config, std::uint32_t rank_count) {
   for (std::size_t i = 0; i < plan.models.size(); ++i) {
     auto& planned = plan.models[i];
     planned.load.vocab_legal_tokens = plan.vocab_tokens;
-    const auto memory = estimate_cpu_memory(planned.load);
-    if (!memory)
-      return tl::unexpected(memory.error());
-    planned.weight_bytes = memory->weight_bytes;
-    planned.kv_bytes_per_block = memory->kv_bytes_per_block;
+    if (auto ok = estimate_memory(config.models[i].device, planned); !ok)
+      return tl::unexpected(ok.error());
     const auto& ranks = config.models[i].ranks;
     for (std::uint32_t k = 0; k < config.models[i].replicas_count; ++k) {
       if (i == plan.entry.value && k == 0)

@@ -13,14 +13,15 @@ struct rank_card {
   std::string host;
   std::string failure; ///< why this rank can't start; empty: it can
   std::vector<std::int32_t> allowed_cores;
-  std::uint64_t memory_bytes = 0;    ///< free on its host
-  std::uint32_t model_threads = 0;   ///< of all its replicas
-  std::vector<std::uint8_t> address; ///< of its transport
+  std::uint64_t memory_bytes = 0;       ///< free on its host
+  std::vector<std::uint64_t> gpu_bytes; ///< free on each of its GPUs, if the job uses any
+  std::uint32_t model_threads = 0;      ///< of all its replicas
+  std::vector<std::uint8_t> address;    ///< of its transport
 
   template <class Inspector>
   friend auto inspect(Inspector& f, rank_card& x) {
     return f(x.protocol_version, x.config_hash, x.host, x.failure, x.allowed_cores, x.memory_bytes,
-             x.model_threads, x.address);
+             x.gpu_bytes, x.model_threads, x.address);
   }
 };
 

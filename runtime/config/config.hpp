@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/config/device_choice.hpp"
 #include "runtime/core/ids.hpp"
 #include "runtime/exec/backend.hpp"
 #include "runtime/methods/parameters.hpp"
@@ -29,7 +30,8 @@ struct model_settings {
   std::vector<std::uint32_t> delayed_batching_threshold; ///< entry n − 1: for n live requests
   bool auto_batching = false;                            ///< thresholds are set while it runs
   compute_type compute = compute_type::bfloat16;         ///< key `compute_dtype`
-  std::string device = "cpu";
+  device_choice device;
+  bool dummy_weights = false;   ///< key `load_format`: random weights of config.json's shape
   double param_num_billion = 0; ///< 0 = not said; informative
   std::uint32_t max_batch_rows = 64;
   std::uint32_t prefill_chunk_tokens = 512; ///< most prompt tokens one step takes, over all rows

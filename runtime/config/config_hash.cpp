@@ -92,7 +92,9 @@ std::uint64_t config_hash(const job_config& config) {
     hash.add(std::uint64_t{model.auto_batching});
     hash.add(std::uint64_t{model.prefix_cache});
     hash.add(static_cast<std::uint64_t>(model.compute));
-    hash.add(model.device);
+    hash.add(static_cast<std::uint64_t>(model.device.gpu));
+    hash.add(static_cast<std::uint64_t>(model.device.number.value_or(UINT32_MAX)));
+    hash.add(static_cast<std::uint64_t>(model.dummy_weights));
     hash.add(model.param_num_billion);
     hash.add(std::uint64_t{model.max_batch_rows});
     hash.add(std::uint64_t{model.prefill_chunk_tokens});

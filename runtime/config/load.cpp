@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, 1> peer_loss_names = {"fail"};
 constexpr std::array<std::string_view, 6> level_names = {"trace", "debug", "info",
                                                          "warn",  "error", "off"};
 constexpr std::array<std::string_view, 2> switch_words = {"true", "false"};
+constexpr std::array<std::string_view, 2> load_formats = {"auto", "dummy"};
 constexpr std::array<std::string_view, 2> compute_names = {"bfloat16", "float32"};
 
 template <class T, class U>
@@ -152,11 +153,23 @@ class config_reader {
     read_replicas(view, model);
     read_thresholds(view.child("delayed_batching_threshold"), model);
     take(view.child("param_num_billion").real(0, no_bound), model.param_num_billion);
-    if (const auto device = view.child("device").text(); device && *device != "cpu")
-      view.child("device").fault("must be cpu, not '" + *device +
-                                 "': this build has no GPU support");
+    read_device(view, model);
     read_shared(view, model);
     config_.models.push_back(std::move(model));
+  }
+
+  static void read_device(const yaml_view& view, model_settings& model) {
+    if (const auto text = view.child("device").text()) {
+      if (const auto device = parse_device(*text))
+        model.device = *device;
+      else
+        view.child("device").fault("must be cpu, cuda or cuda:N with the GPU's number, not '" +
+                                   *text + "'");
+    }
+    if (const auto format = view.child("load_format").one_of(load_formats))
+      model.dummy_weights = *format == "dummy";
+    if (model.dummy_weights && !model.device.gpu)
+      view.child("load_format").fault("dummy weights are made on a GPU: set device: cuda:0");
   }
 
   /// `ranks` is a list with a rank for each replica, or one for all of them; each may be a list of

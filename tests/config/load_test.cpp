@@ -42,8 +42,11 @@ const std::pair<std::string, lines> faulty_values[] = {
       "'_' and '.'"}},
     {"models:\n  m:\n    path: a\n    scheduler: slm\n",
      {"DIR/c.yaml:4: models.m.scheduler must be one of " + every_role + ", not 'slm'"}},
-    {"models:\n  m:\n    path: a\n    device: cuda:0\n",
-     {"DIR/c.yaml:4: models.m.device must be cpu, not 'cuda:0': this build has no GPU support"}},
+    {"models:\n  m:\n    path: a\n    device: cuda:x\n",
+     {"DIR/c.yaml:4: models.m.device must be cpu, cuda or cuda:N with the GPU's number, not "
+      "'cuda:x'"}},
+    {"models:\n  m:\n    path: a\n    load_format: dummy\n",
+     {"DIR/c.yaml:4: models.m.load_format dummy weights are made on a GPU: set device: cuda:0"}},
     {"models:\n  m:\n    path: a\n    compute_dtype: fp8\n",
      {"DIR/c.yaml:4: models.m.compute_dtype must be one of bfloat16 and float32, not 'fp8'"}},
     {"models:\n  m:\n    path: a\n    max_batch_rows: 0\n",
@@ -188,8 +191,8 @@ method:
               "start on",
               "DIR/c.yaml:2: max_batch_rows must be a whole number from 1 to 1024, not "
               "'many'",
-              "DIR/c.yaml:4: models.m.device must be cpu, not 'tpu': this build has no "
-              "GPU support",
+              "DIR/c.yaml:4: models.m.device must be cpu, cuda or cuda:N with the GPU's "
+              "number, not 'tpu'",
               "DIR/c.yaml:5: models.n.path is not a folder: DIR/nowhere",
               "DIR/c.yaml:7: method.switching_strategy must be one of immediate, entropy, "
               "momentum, single_rolling_window, duo_rolling_window, neural, "
