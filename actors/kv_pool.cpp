@@ -3,9 +3,12 @@
 namespace tokenrouter {
 
 lease_grant grant_lease(block_ledger& ledger, const lease& x) {
-  auto outcome = ledger.lease(x.wants);
+  auto outcome = ledger.lease(x.wants, x.held);
   lease_grant grant;
   grant.evicted = std::move(outcome.evicted);
+  grant.own_tokens = std::move(outcome.own_tokens);
+  if (outcome.took_look_ahead)
+    grant.cut = x.held;
   for (const auto& one : outcome.copies)
     grant.copies.push_back({one.from, one.to});
   grant.granted.reserve(x.wants.size());
@@ -31,8 +34,8 @@ kv_pool_actor::behavior_type kv_pool(kv_pool_actor::stateful_pointer<kv_pool_sta
       },
       [self](const remember_prefix& x) { self->state.ledger.remember(x.request, x.tokens); },
       [self](const park& x) {
-        for (request_id request : x.requests)
-          self->state.ledger.park(request);
+        for (const auto& one : x.requests)
+          self->state.ledger.park(one.request, one.tokens);
       },
       [self](const give_back_blocks& x) { self->state.ledger.release(x.request); },
       [self](caf::get_atom) {

@@ -87,9 +87,11 @@ struct remember_prefix {
   std::vector<token_id> tokens;
 };
 
-/// scheduler → kv_pool: blocks for the rows of a planned step. Answered by `lease_grant`.
+/// scheduler → kv_pool: blocks for those rows of a planned step that need more than they know to
+/// be theirs. Answered by `lease_grant`.
 struct lease {
   std::vector<block_ledger::want> wants;
+  std::vector<block_ledger::holding> held{}; ///< all other requests that have the turn and blocks
 };
 
 struct lease_grant {
@@ -97,12 +99,14 @@ struct lease_grant {
   std::vector<request_id> evicted;         ///< hold no KV any more
   std::vector<block_id> block_tables;      ///< of the granted wants, one after the other
   std::vector<std::uint32_t> block_counts; ///< one for each want; 0 if refused
+  std::vector<std::uint32_t> own_tokens;   ///< as in block_ledger::lease_result
+  std::vector<block_ledger::holding> cut;  ///< `held`, if they have no more than that left
   std::vector<block_copy> copies;          ///< to be done before the step
 };
 
-/// scheduler → kv_pool.
+/// scheduler → kv_pool: their turns went to peers, or they are over; so much of their KV stays.
 struct park {
-  std::vector<request_id> requests;
+  std::vector<block_ledger::holding> requests;
 };
 struct give_back_blocks {
   request_id request;

@@ -94,14 +94,18 @@ void tick(self_pointer self) {
   box.tick_sent = false;
   if (box.leasing || !box.work)
     return;
-  auto wants = box.core->plan(box.options.now_us());
-  if (wants.empty()) {
+  auto lacking = box.core->plan(box.options.now_us());
+  if (!lacking) {
     flush_results(self);
     wait_for_more(self);
     return;
   }
+  if (lacking->wants.empty()) {
+    start_step(self, {});
+    return;
+  }
   box.leasing = true;
-  self->request(box.options.pool, caf::infinite, lease{std::move(wants)})
+  self->request(box.options.pool, caf::infinite, std::move(*lacking))
       .then([self](const lease_grant& grant) { start_step(self, grant); });
 }
 

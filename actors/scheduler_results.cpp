@@ -81,6 +81,7 @@ void scheduler_state::settle(const row_result& r) {
     s.remembered = true;
     const auto prompt = s.tokens.begin() + s.spec.prompt_tokens;
     r.fx.remember.push_back({s.request, {s.tokens.begin(), prompt}});
+    s.blocks.share(s.spec.prompt_tokens);
   }
   const std::uint32_t committed_before = s.committed_tokens();
   const step_row_output proposal = s.answers[judge_tentative(r)];
@@ -95,7 +96,7 @@ void scheduler_state::settle(const row_result& r) {
   s.ready_since_us = r.now_us;
   if (s.finished) {
     s.has_turn = false;
-    r.fx.park.push_back(s.request);
+    park(r);
   } else if (s.has_turn) {
     s.prepare(needs_);
   }
@@ -251,12 +252,18 @@ void scheduler_state::hand_over(const row_result& r, const route_decision& decis
       std::min(role_->send(s.peer_kv_tokens[target], s.length()), s.committed_tokens());
   s.has_turn = false;
   r.fx.handoffs.push_back(make_handoff(s, std::min(offset, s.length() - 1)));
-  r.fx.park.push_back(s.request);
+  park(r);
   if (config_.trace)
     r.fx.trace.handoffs.push_back(
         {r.now_us, s.request.value, s.sent_turn, s.length(), offset, s.length() - offset,
          config_.self.model.value, target, handoff_side::sent,
          static_cast<std::uint16_t>(decision.action == route_action::go_keep), decision.score});
+}
+
+/// The pool may take its blocks from now on; what it does not need is given back at once.
+void scheduler_state::park(const row_result& r) const {
+  r.fx.park.push_back({r.s.request, r.s.kv_tokens});
+  r.s.blocks.clear();
 }
 
 /// The method broke its contract: the request ends, the rank does not.

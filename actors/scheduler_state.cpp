@@ -159,66 +159,112 @@ bool scheduler_state::must_wait(const waiting& w, std::uint64_t now_us) {
   return false;
 }
 
-std::vector<block_ledger::want> scheduler_state::plan(std::uint64_t now_us) {
+std::optional<lease> scheduler_state::plan(std::uint64_t now_us) {
   delayed_until_us_.reset();
   if (!running_.empty() || !planned_.empty())
-    return {};
+    return std::nullopt;
   const auto w = list_waiting(now_us);
   if (w.candidates.empty() || must_wait(w, now_us))
-    return {};
+    return std::nullopt;
   plan_started_us_ = now_us;
   oldest_ready_us_ = now_us;
-  std::vector<block_ledger::want> wants;
-  for (const auto& row : plan_batch(w.candidates, config_.limits)) {
-    auto& s = *w.sequences[row.index];
-    planned_.push_back({s.request, row, s.lacking_tokens() > 1});
-    wants.push_back({s.request, s.kv_tokens + row.token_count, s.age, s.kv_tokens});
-    oldest_ready_us_ = std::min(oldest_ready_us_, s.ready_since_us);
-  }
-  return wants;
+  const auto rows = plan_batch(w.candidates, config_.limits);
+  for (const auto& row : rows)
+    oldest_ready_us_ = std::min(oldest_ready_us_, w.sequences[row.index]->ready_since_us);
+  return lease_for(w, rows);
 }
 
-bool scheduler_state::commit_plan(const lease_grant& grant, std::uint64_t now_us, step_input& in) {
-  check(grant.granted.size() == planned_.size(), "a grant answers every want of the plan");
+/// Notes the rows as planned. Wants of those that lack blocks; if there are any, what the others
+/// hold.
+lease scheduler_state::lease_for(const waiting& w, std::span<const planned_row> rows) {
+  lease out;
+  constexpr std::uint32_t in_wants = ~std::uint32_t{0};
+  std::vector<std::uint32_t> used_tokens; // of each sequence, after the step
+  used_tokens.reserve(w.sequences.size());
+  for (const sequence* s : w.sequences)
+    used_tokens.push_back(s->kv_tokens);
+  for (const auto& row : rows) {
+    const auto& s = *w.sequences[row.index];
+    const std::uint32_t end = s.kv_tokens + row.token_count;
+    const bool asks = !s.blocks.cover(s.kv_tokens, end);
+    planned_.push_back({s.request, row, s.lacking_tokens() > 1, asks});
+    used_tokens[row.index] = asks ? in_wants : end;
+    if (asks)
+      out.wants.push_back(
+          {s.request, end, s.age, s.kv_tokens,
+           std::min(s.spec.max_new_tokens, config_.context_tokens_max) + s.spec.prompt_tokens});
+  }
+  if (out.wants.empty())
+    return out;
+  for (std::size_t i = 0; i < used_tokens.size(); ++i)
+    if (used_tokens[i] != in_wants && !w.sequences[i]->blocks.table().empty())
+      out.held.push_back({w.sequences[i]->request, used_tokens[i]});
+  return out;
+}
+
+/// What the lease changed for those who did not ask.
+void scheduler_state::take_grant(const lease_grant& grant) {
+  for (const auto& one : grant.cut)
+    if (const auto found = sequences_.find(one.request); found != sequences_.end())
+      found->second.blocks.cut(one.tokens);
   for (request_id gone : grant.evicted) {
     const auto found = sequences_.find(gone);
     if (found == sequences_.end())
       continue;
     found->second.cut_kv(0);
+    found->second.blocks.clear();
     if (found->second.has_turn)
       found->second.prepare(needs_);
     ++counters_.evictions;
   }
+}
+
+bool scheduler_state::commit_plan(const lease_grant& grant, std::uint64_t now_us, step_input& in) {
+  const auto asked = std::count_if(planned_.begin(), planned_.end(),
+                                   [](const running_row& row) { return row.asked; });
+  check(grant.granted.size() == static_cast<std::size_t>(asked),
+        "a grant answers every want of the plan");
+  take_grant(grant);
   in.clear();
-  in.block_tables.assign(grant.block_tables.begin(), grant.block_tables.end());
   in.copies.assign(grant.copies.begin(), grant.copies.end());
-  std::uint32_t block_offset = 0;
-  for (std::size_t i = 0; i < planned_.size(); ++i) {
-    const std::uint32_t blocks = grant.block_counts[i];
-    const std::uint32_t row_blocks = block_offset;
-    block_offset += blocks;
-    const auto found = sequences_.find(planned_[i].request);
-    if (grant.granted[i] == 0 || found == sequences_.end())
+  std::size_t want = 0, block_offset = 0;
+  for (const auto& row : planned_) {
+    const auto found = sequences_.find(row.request);
+    bool has_blocks = found != sequences_.end();
+    if (row.asked) {
+      const std::size_t blocks = grant.block_counts[want];
+      if (has_blocks)
+        found->second.blocks.clear();
+      has_blocks = has_blocks && grant.granted[want] != 0;
+      if (has_blocks)
+        found->second.blocks.grant(std::span(grant.block_tables).subspan(block_offset, blocks),
+                                   found->second.kv_tokens, grant.own_tokens[want]);
+      block_offset += blocks;
+      ++want;
+    } else if (has_blocks) {
+      has_blocks = !found->second.blocks.table().empty(); // an older request may have taken them
+    }
+    if (!has_blocks)
       continue;
-    append_row(found->second, planned_[i].plan, row_blocks, blocks, in);
+    append_row(found->second, row.plan, in);
     found->second.in_step = true;
-    running_.push_back(planned_[i]);
+    running_.push_back(row);
   }
   planned_.clear();
   plan_done_us_ = now_us;
   return !running_.empty();
 }
 
-void scheduler_state::append_row(const sequence& s, const planned_row& plan,
-                                 std::uint32_t block_offset, std::uint32_t blocks,
-                                 step_input& in) const {
+void scheduler_state::append_row(const sequence& s, const planned_row& plan, step_input& in) const {
+  const auto blocks = s.blocks.table().first(blocks_for(s.kv_tokens + plan.token_count));
   step_row row;
   row.request = s.request;
   row.token_offset = static_cast<std::uint32_t>(in.tokens.size());
   row.token_count = plan.token_count;
   row.start_position = s.kv_tokens;
-  row.block_offset = block_offset;
-  row.block_count = blocks;
+  row.block_offset = static_cast<std::uint32_t>(in.block_tables.size());
+  row.block_count = static_cast<std::uint32_t>(blocks.size());
+  in.block_tables.insert(in.block_tables.end(), blocks.begin(), blocks.end());
   row.answered_positions = s.answered_in(plan.token_count);
   row.signals = row.answered_positions > 0 ? needs_.signals : 0;
   if (needs_.head_window_positions > 1)

@@ -40,7 +40,7 @@ struct scheduler_effects {
   std::vector<request_failed> failures;
   std::vector<prefix_query> queries;
   std::vector<remember_prefix> remember;
-  std::vector<request_id> park;
+  std::vector<block_ledger::holding> park;
   std::vector<request_id> give_back;
   std::vector<released> released_requests;
   std::optional<replica_report> report;
@@ -85,8 +85,9 @@ class scheduler_state {
   void set_thresholds(std::vector<batching_thresholds> thresholds);
 
   /// Plans the next step; nothing if one is under way, nothing waits, or too little waits for a
-  /// step to be worth it (`delayed_until_us`). The blocks it needs:
-  std::vector<block_ledger::want> plan(std::uint64_t now_us);
+  /// step to be worth it (`delayed_until_us`). The blocks it lacks; without wants, its requests
+  /// hold all it needs and `commit_plan` may follow with an empty grant.
+  std::optional<lease> plan(std::uint64_t now_us);
 
   /// After a plan that came out empty: when it must be tried again, whatever happens.
   std::optional<std::uint64_t> delayed_until_us() const { return delayed_until_us_; }
@@ -108,6 +109,7 @@ class scheduler_state {
     request_id request;
     planned_row plan;
     bool prefill = false;
+    bool asked = false; ///< its blocks are in the lease
   };
 
   struct waiting {
@@ -118,8 +120,9 @@ class scheduler_state {
 
   waiting list_waiting(std::uint64_t now_us);
   bool must_wait(const waiting& w, std::uint64_t now_us);
-  void append_row(const sequence& s, const planned_row& plan, std::uint32_t block_offset,
-                  std::uint32_t blocks, step_input& in) const;
+  lease lease_for(const waiting& w, std::span<const planned_row> rows);
+  void take_grant(const lease_grant& grant);
+  void append_row(const sequence& s, const planned_row& plan, step_input& in) const;
 
   // scheduler_results.cpp: from a step's results to commits and handoffs.
   struct row_result {
@@ -138,6 +141,7 @@ class scheduler_state {
   void commit_tentative(const row_result& r, std::size_t count);
   void hand_over(const row_result& r, const route_decision& decision,
                  const step_row_output& proposal);
+  void park(const row_result& r) const;
   void fail_role(const row_result& r, const char* what);
   handoff make_handoff(const sequence& s, std::uint32_t offset) const;
   void forget(sequence& s, scheduler_effects& fx);

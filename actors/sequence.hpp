@@ -8,6 +8,7 @@
 #include "actors/messages.hpp"
 #include "runtime/exec/step.hpp"
 #include "runtime/methods/method.hpp"
+#include "runtime/policy/leased_blocks.hpp"
 
 namespace tokenrouter {
 
@@ -31,6 +32,7 @@ struct sequence {
   std::vector<token_id> tokens;
   std::vector<tentative_token> tentative;
   std::uint32_t kv_tokens = 0;
+  leased_blocks blocks;                      ///< known only while this replica has the turn
   std::vector<std::uint32_t> peer_kv_tokens; ///< for each model, as last heard
   exact_float position_score; ///< of the first decision at the next position, from earlier stages
   token_mix mix;              ///< for the next proposal

@@ -9,6 +9,9 @@ namespace tokenrouter::limits {
 /// Tokens in one KV block. Fixed: block tables of all ranks agree on it.
 inline constexpr std::uint32_t block_tokens = 16;
 
+/// Positions for which blocks are leased before they are needed.
+inline constexpr std::uint32_t look_ahead_tokens = 64;
+
 inline constexpr std::uint32_t models_max = 16;
 inline constexpr std::uint32_t replicas_max = 64; ///< of one model
 inline constexpr std::uint32_t ranks_max = 4096;

@@ -1,9 +1,11 @@
 #include "runtime/policy/block_ledger.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
+#include "runtime/policy/look_ahead.hpp"
 
 namespace tokenrouter {
 
@@ -66,10 +68,12 @@ void block_ledger::extend(entry& e, const want& w, std::vector<copy>& copies) {
     e.table.push_back(take_free());
 }
 
-block_ledger::lease_result block_ledger::lease(std::span<const want> wants) {
+block_ledger::lease_result block_ledger::lease(std::span<const want> wants,
+                                               std::span<const holding> held) {
   lease_result out;
   out.granted.reserve(wants.size());
   current_lease_ = ++stamp_;
+  std::vector<bool> grew(wants.size(), false);
   for (const auto& w : wants) {
     // A want was made for what its request held; if an earlier want took that away, it is void.
     if (std::find(out.evicted.begin(), out.evicted.end(), w.request) != out.evicted.end()) {
@@ -80,14 +84,19 @@ block_ledger::lease_result block_ledger::lease(std::span<const want> wants) {
     auto& mine = entries_[w.request];
     mine.age = w.age;
     unpark(mine);
+    grew[out.granted.size()] = needed > mine.table.size();
     const auto lacking = [&] {
       const std::size_t grown = needed > mine.table.size() ? needed - mine.table.size() : 0;
       return grown + shared_from(mine, w.kept_tokens / limits::block_tokens, needed);
     };
     bool fits = needed <= total_blocks_;
-    while (fits && lacking() > free_.size())
-      fits = evict_for(w.request, w.age, out.evicted) ||
-             unshare_one(mine, w.kept_tokens / limits::block_tokens, needed);
+    while (fits && lacking() > free_.size()) {
+      if (!std::exchange(out.took_look_ahead, true))
+        take_look_ahead(wants, held);
+      else
+        fits = evict_for(w.request, w.age, out.evicted) ||
+               unshare_one(mine, w.kept_tokens / limits::block_tokens, needed);
+    }
     if (fits) {
       extend(mine, w, out.copies);
       mine.lease_stamp = current_lease_;
@@ -96,7 +105,46 @@ block_ledger::lease_result block_ledger::lease(std::span<const want> wants) {
     }
     out.granted.push_back(fits);
   }
+  for (std::size_t i = 0; i < wants.size(); ++i) {
+    if (out.granted[i] && grew[i] && !out.took_look_ahead)
+      look_ahead(entries_.at(wants[i].request), wants[i]);
+    out.own_tokens.push_back(out.granted[i] ? own_tokens(entries_.at(wants[i].request), wants[i])
+                                            : 0);
+  }
   return out;
+}
+
+/// Whoever has look-ahead is in use, and all who are in use are named here.
+void block_ledger::take_look_ahead(std::span<const want> wants, std::span<const holding> held) {
+  for (const auto& w : wants)
+    cut(w.request, w.tokens);
+  for (const auto& h : held)
+    cut(h.request, h.tokens);
+}
+
+void block_ledger::look_ahead(entry& e, const want& w) {
+  for (std::uint32_t more =
+           look_ahead_blocks({w.tokens, w.tokens_max, free_blocks(), total_blocks_});
+       more > 0; --more)
+    e.table.push_back(take_free());
+}
+
+std::uint32_t block_ledger::own_tokens(const entry& e, const want& w) const {
+  std::uint32_t own = blocks_for(w.tokens);
+  while (own < e.table.size() && references_[e.table[own]] == 1)
+    ++own;
+  return own * limits::block_tokens;
+}
+
+void block_ledger::cut(request_id request, std::uint32_t tokens) {
+  const auto it = entries_.find(request);
+  if (it == entries_.end())
+    return;
+  auto& table = it->second.table;
+  while (table.size() > blocks_for(tokens)) {
+    drop(table.back());
+    table.pop_back();
+  }
 }
 
 std::uint32_t block_ledger::adopt(request_id request, std::uint64_t age,
@@ -168,10 +216,11 @@ bool block_ledger::forget_unused() {
   return true;
 }
 
-void block_ledger::park(request_id request) {
+void block_ledger::park(request_id request, std::uint32_t tokens) {
   const auto it = entries_.find(request);
   if (it == entries_.end())
     return;
+  cut(request, tokens);
   unpark(it->second);
   it->second.parked_stamp = ++stamp_;
   parked_.emplace(it->second.parked_stamp, request);

@@ -19,11 +19,14 @@ namespace tokenrouter {
 /// that starts with the same tokens; such a block is shared, and whoever would write to it gets a
 /// copy of its own.
 ///
-/// Under pressure a lease takes cached blocks that no request uses, least recently used first; then
-/// evicts parked requests, least recently parked first; then in-use requests that are younger than
-/// the one in need, youngest first. An evicted request holds nothing; its KV must be computed
-/// again. So the oldest request can always grow to the size of the pool, and requests cannot evict
-/// one another in turns for ever.
+/// A lease that makes a request grow may give it blocks for positions yet to come (*look-ahead*,
+/// policy/look_ahead), so that its next steps need no lease.
+///
+/// Under pressure a lease takes back the look-ahead of all requests in use; then cached blocks that
+/// no request uses, least recently used first; then evicts parked requests, least recently parked
+/// first; then in-use requests that are younger than the one in need, youngest first. An evicted
+/// request holds nothing; its KV must be computed again. So the oldest request can always grow to
+/// the size of the pool, and requests cannot evict one another in turns for ever.
 class block_ledger {
  public:
   /// `keep_prefixes` false: `remember` does nothing and nothing is ever matched.
@@ -34,6 +37,13 @@ class block_ledger {
     std::uint32_t tokens = 0;      ///< positions its blocks must cover after the step
     std::uint64_t age = 0;         ///< smaller is older; the same in every lease of a request
     std::uint32_t kept_tokens = 0; ///< leading positions that the step only reads
+    std::uint32_t tokens_max = 0;  ///< it will never need more; no look-ahead if not above `tokens`
+  };
+
+  /// A request in use that asks for nothing, and the positions whose blocks it cannot do without.
+  struct holding {
+    request_id request;
+    std::uint32_t tokens = 0;
   };
 
   struct copy {
@@ -42,14 +52,19 @@ class block_ledger {
   };
 
   struct lease_result {
-    std::vector<bool> granted;       ///< one for each want
+    std::vector<bool> granted; ///< one for each want
+    /// One for each want, 0 if refused: positions from the block of kept_tokens up to here lie in
+    /// blocks that are the request's alone.
+    std::vector<std::uint32_t> own_tokens;
+    bool took_look_ahead = false;    ///< every `held` request has the blocks of its `tokens` left
     std::vector<request_id> evicted; ///< lost all their blocks, wants that were refused among them
     std::vector<copy> copies;        ///< to be done, in order, before the step
   };
 
-  /// Grows the tables of `wants`, in their order. A want is refused if the pool cannot cover it
+  /// Grows the tables of `wants`, in their order. `held`: all other requests that may have
+  /// look-ahead. A want is refused if the pool cannot cover it
   /// without touching older requests; its table then is as it was, or empty if it was evicted.
-  lease_result lease(std::span<const want> wants);
+  lease_result lease(std::span<const want> wants, std::span<const holding> held = {});
 
   /// Gives a request the cached blocks of the longest known prefix of `tokens` within the first
   /// `tokens_max` of them. Returns how many tokens they cover; 0 if it holds blocks already.
@@ -60,8 +75,9 @@ class block_ledger {
   /// them become cache. Unknown: ignored.
   void remember(request_id request, std::span<const token_id> tokens);
 
-  /// The request's turn went to a peer: its KV stays, but may be evicted first. Unknown: ignored.
-  void park(request_id request);
+  /// The request's turn went to a peer: the KV of its first `tokens` positions stays, but may be
+  /// evicted first; blocks beyond are given back. Unknown: ignored.
+  void park(request_id request, std::uint32_t tokens);
 
   /// Gives all its blocks back. Unknown: ignored.
   void release(request_id request);
@@ -89,6 +105,10 @@ class block_ledger {
 
   void unpark(entry& e);
   void give_back(entry& e);
+  void cut(request_id request, std::uint32_t tokens);
+  void take_look_ahead(std::span<const want> wants, std::span<const holding> held);
+  void look_ahead(entry& e, const want& w);
+  std::uint32_t own_tokens(const entry& e, const want& w) const;
   bool evict_for(request_id needy, std::uint64_t age, std::vector<request_id>& evicted);
   std::size_t shared_from(const entry& e, std::size_t first, std::size_t end) const;
   bool forget_unused();

@@ -8,6 +8,9 @@ using namespace tokenrouter;
 
 namespace {
 
+/// Parks a request without giving anything back.
+constexpr std::uint32_t everything = 1u << 16;
+
 request_id nth(std::uint64_t n) {
   return make_request_id({0}, n);
 }
@@ -115,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_lease_is_answered_want_by_want) {
       for (const auto& w : r.held)
         BOOST_TEST(grant_lease(ledger, {{w}}).granted == std::vector<std::uint8_t>{1});
       for (request_id id : r.parked)
-        ledger.park(id);
+        ledger.park(id, everything);
       test_grant(ledger, r.asked, r.expected);
       for (std::uint64_t n = 1; n <= 3; ++n)
         ledger.release(nth(n));

@@ -117,10 +117,12 @@ class scheduler_bench {
   }
 
   bool plan(lease_grant& grant) {
-    const auto wants = state.plan(now_us);
-    if (!wants.empty())
-      grant = grant_lease(ledger, {wants});
-    return !wants.empty();
+    const auto lacking = state.plan(now_us);
+    grant = {};
+    asked = lacking ? *lacking : lease{};
+    if (!asked.wants.empty())
+      grant = grant_lease(ledger, asked);
+    return lacking.has_value();
   }
 
   /// Answers the step under way: row i proposes tokens[i], unless it is a chunk in the middle.
@@ -158,8 +160,8 @@ class scheduler_bench {
   void settle() {
     for (const auto& x : fx.remember)
       ledger.remember(x.request, x.tokens);
-    for (request_id id : fx.park)
-      ledger.park(id);
+    for (const auto& one : fx.park)
+      ledger.park(one.request, one.tokens);
     for (request_id id : fx.give_back)
       ledger.release(id);
   }
@@ -182,6 +184,7 @@ class scheduler_bench {
   block_ledger ledger;
   scheduler_state state;
   scheduler_effects fx; ///< of the last transition
+  lease asked;          ///< of the pool, by the last plan
   step_work work;
   std::uint64_t now_us = 1000;
 

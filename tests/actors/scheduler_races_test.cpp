@@ -134,7 +134,8 @@ BOOST_AUTO_TEST_CASE(a_release_between_plan_and_lease_leaves_the_row_out) {
       BOOST_TEST(row.token_offset == 0u);
       BOOST_TEST(b.work.in.tokens == (tokens{8, 9}));
       const auto table = b.ledger.table(other);
-      BOOST_REQUIRE(row.block_count == table.size());
+      BOOST_REQUIRE(!table.empty());
+      BOOST_TEST(row.block_count == 1u);
       BOOST_TEST(b.work.in.block_tables.at(row.block_offset) == table[0]);
       b.finish({43});
     }

@@ -9,6 +9,9 @@ using namespace tokenrouter;
 
 namespace {
 
+/// Parks a request without giving anything back.
+constexpr std::uint32_t everything = 1u << 16;
+
 std::vector<token_id> tokens(std::size_t count, token_id first = 0) {
   std::vector<token_id> out;
   for (std::size_t i = 0; i < count; ++i)
@@ -118,7 +121,7 @@ BOOST_AUTO_TEST_CASE(a_full_pool_gives_up_its_cache_before_anything_else) {
   ledger.remember({1}, tokens(32));
   ledger.release({1});
   BOOST_TEST(lease(ledger, 2, 16));
-  ledger.park({2});
+  ledger.park({2}, everything);
   BOOST_TEST(lease(ledger, 3, 32));
   BOOST_TEST(table(ledger, 2).size() == 1u);
   BOOST_TEST(ledger.consistent());
@@ -153,7 +156,7 @@ BOOST_AUTO_TEST_CASE(references_are_conserved_over_random_histories) {
         ledger.release({n});
         break;
       case 1:
-        ledger.park({n});
+        ledger.park({n}, everything);
         break;
       case 2:
         ledger.adopt({n}, n, text(n), count);
