@@ -29,9 +29,9 @@ BOOST_AUTO_TEST_CASE(every_config_that_is_shipped_loads) {
     BOOST_TEST(found.contains(name + std::string(".yaml")), name);
   for (const char* folder :
        {"r2r", "r2r-immediate", "r2r-entropy", "r2r-momentum", "r2r-single_rolling_window",
-        "r2r-duo_rolling_window", "r2r-neural", "r2r-neural_rolling_window", "r2r-random", "citer",
-        "co-llm", "rstitch", "glimprouter", "query-level", "random-token", "random-request",
-        "speculate"})
+        "r2r-duo_rolling_window", "r2r-neural", "r2r-neural_rolling_window",
+        "r2r-neural_multi_input", "r2r-random", "citer", "co-llm", "rstitch", "glimprouter",
+        "query-level", "random-token", "random-request", "speculate"})
     BOOST_TEST(found.contains(folder + std::string("/abacus-xs_abacus-m.yaml")), folder);
 }
 

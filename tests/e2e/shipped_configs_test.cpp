@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(every_config_that_is_shipped_can_be_planned) {
     const auto run = check(entry.path().string());
     BOOST_TEST(run.exit_code == 0, entry.path().string() << ": " << run.output);
   }
-  BOOST_TEST(configs >= 20);
+  BOOST_TEST(configs >= 23);
 }
 
 BOOST_AUTO_TEST_CASE(a_head_of_another_kind_is_refused) {
