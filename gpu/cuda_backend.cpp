@@ -137,7 +137,7 @@ class model_on_gpu final : public backend {
   void import_block(block_id block, std::span<const std::byte> bytes) override;
 
   const wave_results& results() const { return *results_; }
-  double device_us() const { return device_us_; }
+  double replay_us(std::uint32_t times);
 
  private:
   explicit model_on_gpu(const cuda_options& cuda) : cuda_(cuda) {}
@@ -159,8 +159,7 @@ class model_on_gpu final : public backend {
   device_memory kv_;
   std::uint32_t blocks_ = 0;
   wave wave_;
-  std::optional<event_pair> events_;
-  double device_us_ = 0;
+  wave_bucket last_bucket_;
 };
 
 result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& options,
@@ -174,8 +173,6 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
   std::unique_ptr<model_on_gpu> model(new model_on_gpu(cuda));
   model->config_ = std::move(*config);
   const model_config& c = model->config_;
-  if (cuda.timed)
-    model->events_.emplace();
   const auto processors = static_cast<std::uint32_t>(device->multiProcessorCount);
   auto weights = load_weights(options, c, model->stream_);
   if (!weights)
@@ -252,23 +249,18 @@ void model_on_gpu::run_wave(const step_input& in, step_output& out) {
   const bool graph = cuda_.graphs && wave_.tiles.empty() && !wave_.answers_whole && ends > 0 &&
                      padded.tokens > 0 && padded.ends > 0;
   const wave_bucket bucket = graph ? padded : wave_bucket{tokens, ends};
-  if (events_)
-    events_->begin(stream_);
   buffers_->upload(wave_, bucket, stream_);
   if (graph) {
     if (!graphs_.has(bucket))
       graphs_.capture(bucket, stream_,
                       [&] { enqueue(bucket, 0, forward_->attention().fast, true); });
     graphs_.launch(bucket, stream_);
+    last_bucket_ = bucket;
   } else {
     enqueue(bucket, static_cast<std::uint32_t>(wave_.tiles.size()), !wave_.pieces.empty(),
             ends > 0);
   }
-  if (events_)
-    events_->end(stream_);
   cuda_check(cudaStreamSynchronize(stream_));
-  if (events_)
-    device_us_ += events_->us();
   const auto drawn = results_->drawn();
   for (std::size_t i = 0; i < wave_.ends.size(); ++i) {
     const wave_end& end = wave_.ends[i];
@@ -291,7 +283,6 @@ void model_on_gpu::run_wave(const step_input& in, step_output& out) {
 void model_on_gpu::step(const step_input& in, step_output& out) {
   const std::uint64_t began_us = monotonic_us();
   const std::uint32_t legal = results_->vocab_legal_tokens();
-  device_us_ = 0;
   check_step(in, {blocks_, config_.context_tokens_max, config_.vocab_tokens, legal, false});
   copy_blocks(in.copies);
   lay_out_results(in, legal, out);
@@ -326,10 +317,25 @@ void model_on_gpu::import_block(block_id block, std::span<const std::byte> bytes
   cuda_check(cudaStreamSynchronize(stream_));
 }
 
-const model_on_gpu& on_gpu(const backend& b) {
-  const auto* model = dynamic_cast<const model_on_gpu*>(&b);
+double model_on_gpu::replay_us(std::uint32_t times) {
+  check(graphs_.has(last_bucket_), "replay_us: the last step was a graph");
+  event_pair events;
+  events.begin(stream_);
+  for (std::uint32_t i = 0; i < times; ++i)
+    graphs_.launch(last_bucket_, stream_);
+  events.end(stream_);
+  cuda_check(cudaStreamSynchronize(stream_));
+  return events.us() / times;
+}
+
+model_on_gpu& on_gpu(backend& b) {
+  auto* model = dynamic_cast<model_on_gpu*>(&b);
   check(model, "a backend of make_cuda_backend");
   return *model;
+}
+
+const model_on_gpu& on_gpu(const backend& b) {
+  return on_gpu(const_cast<backend&>(b));
 }
 
 } // namespace
@@ -342,8 +348,8 @@ std::vector<float> logits_of(const backend& cuda_backend, std::uint32_t end) {
   return on_gpu(cuda_backend).results().logits_of(end);
 }
 
-double device_us_of(const backend& cuda_backend) {
-  return on_gpu(cuda_backend).device_us();
+double replay_us(backend& cuda_backend, std::uint32_t times) {
+  return on_gpu(cuda_backend).replay_us(times);
 }
 
 } // namespace gpu

@@ -12,7 +12,6 @@ namespace tokenrouter {
 struct cuda_options {
   std::uint32_t device = 0;
   bool graphs = true; ///< waves of up to 256 tokens are replayed as CUDA graphs
-  bool timed = false; ///< see gpu::device_us_of
 };
 
 /// Loads a model onto a GPU (compute capability 8.0 or newer). Attention, norms, draws, signals and
@@ -40,9 +39,9 @@ namespace gpu {
 std::vector<float> hidden_of(const backend& cuda_backend, std::uint32_t end);
 std::vector<float> logits_of(const backend& cuda_backend, std::uint32_t end);
 
-/// For benchmarks: what the last step took on the device, from its first copy to its last, in
-/// microseconds. Requires cuda_options::timed.
-double device_us_of(const backend& cuda_backend);
+/// For benchmarks: what the device takes for the last step when it is replayed `times` times on
+/// end, so that no host stands between, in microseconds a step. Requires that it was one graph.
+double replay_us(backend& cuda_backend, std::uint32_t times);
 
 } // namespace gpu
 
