@@ -1,165 +1,193 @@
 #include "runtime/text/chat_template.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/text/jinja/program.hpp"
+#include "runtime/text/special_tokens.hpp"
+
 namespace tokenrouter {
 
 namespace {
 
-constexpr std::string_view messages_part =
-    "{%for message in messages%}"
-    "{{'<|im_start|>'+message['role']+'\\n'+message['content']+'<|im_end|>'+'\\n'}}"
-    "{%endfor%}";
-constexpr std::string_view prompt_open =
-    "{%if add_generation_prompt%}{{'<|im_start|>assistant\\n'}}";
-constexpr std::string_view prompt_thinking =
-    "{%if enable_thinking is defined and enable_thinking is false%}"
-    "{{'<think>\\n\\n</think>\\n\\n'}}{%endif%}";
-constexpr std::string_view prompt_close = "{%endif%}";
+using json = nlohmann::ordered_json;
 
-bool is_blank(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); });
+/// Sources of a model's templates and where they were found.
+struct template_sources {
+  std::string where;
+  std::string plain;
+  std::string tool_where;
+  std::optional<std::string> with_tools;
+};
+
+std::optional<std::string> read_text(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream)
+    return std::nullopt;
+  return std::string{std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// The inside of one tag: blanks outside quotes dropped around operators and reduced to one between
-/// words; quotes made single.
-std::string canonical_tag(std::string_view inside) {
-  std::string out;
-  char quote = 0;
-  bool blank = false;
-  for (std::size_t i = 0; i < inside.size(); ++i) {
-    const char c = inside[i];
-    if (quote != 0) {
-      if (c == '\\' && i + 1 < inside.size()) {
-        out += c;
-        out += inside[++i];
-      } else if (c == quote) {
-        quote = 0;
-        out += '\'';
-      } else {
-        out += c;
-      }
-      continue;
-    }
-    if (is_blank({&c, 1})) {
-      blank = true;
-      continue;
-    }
-    const auto is_word = [](char w) {
-      return std::isalnum(static_cast<unsigned char>(w)) || w == '_';
-    };
-    if (blank && !out.empty() && is_word(out.back()) && is_word(c))
-      out += ' ';
-    blank = false;
-    if (c == '\'' || c == '"')
-      quote = c;
-    out += quote != 0 ? '\'' : c;
+/// From `chat_template` of a tokenizer_config.json.
+result<template_sources> sources_in(const json& source, const std::string& where) {
+  template_sources out{where, {}, where, {}};
+  if (source.is_string()) {
+    out.plain = source.get<std::string>();
+    return out;
+  }
+  std::optional<std::string> plain;
+  const json none = json::array();
+  for (const json& one : source.is_array() ? source : none) {
+    if (!one.is_object() || !one.contains("name") || !one.contains("template") ||
+        !one["template"].is_string())
+      return fail(errc::malformed, where + ": chat_template holds an entry without a name and a "
+                                           "template");
+    if (one["name"] == "default")
+      plain = one["template"].get<std::string>();
+    else if (one["name"] == "tool_use")
+      out.with_tools = one["template"].get<std::string>();
+  }
+  if (!plain)
+    return fail(errc::malformed,
+                where + ": chat_template must be a text or a list with one named 'default'");
+  out.plain = std::move(*plain);
+  return out;
+}
+
+result<template_sources> find_sources(const std::filesystem::path& folder) {
+  const auto file = folder / "chat_template.jinja";
+  if (auto plain = read_text(file)) {
+    const auto tool_file = folder / "additional_chat_templates" / "tool_use.jinja";
+    return template_sources{file.string(), std::move(*plain), tool_file.string(),
+                            read_text(tool_file)};
+  }
+  const auto config = folder / "tokenizer_config.json";
+  const auto root = read_json_object(config);
+  if (!root)
+    return tl::unexpected(root.error());
+  const auto source = root->find("chat_template");
+  if (source == root->end() || source->is_null())
+    return fail(errc::not_found, folder.string() +
+                                     ": has no chat template (neither chat_template.jinja nor "
+                                     "chat_template in tokenizer_config.json); send prompts as "
+                                     "text");
+  return sources_in(*source, config.string());
+}
+
+/// Messages as transformers hands them to a template.
+result<json> normalised(const json& messages) {
+  const bool is_list = messages.is_array() && !messages.empty();
+  if (!is_list)
+    return fail(errc::invalid_argument, "messages must be a list of at least one message");
+  json out = json::array();
+  for (const json& message : messages) {
+    if (!message.is_object())
+      return fail(errc::invalid_argument, "messages must be objects");
+    json reasoning;
+    for (const char* name : {"reasoning_content", "thinking", "reasoning"})
+      if (reasoning.is_null() && message.contains(name))
+        reasoning = message[name];
+    json one = json::object();
+    if (!reasoning.is_null())
+      one["thinking"] = reasoning;
+    for (const auto& [name, v] : message.items())
+      if (!v.is_null())
+        one[name] = v;
+    if (!reasoning.is_null())
+      one["reasoning_content"] = reasoning;
+    out.push_back(std::move(one));
   }
   return out;
 }
 
-/// The template's tags without layout; none if it has comments or text of its own outside tags.
-std::optional<std::string> canonical_template(std::string_view source) {
-  std::string out;
-  bool trims_next = true; // white space before the first tag is layout too
-  bool after_block = false;
-  while (!source.empty()) {
-    const std::size_t open = std::min(source.find("{%"), source.find("{{"));
-    const std::string_view text = source.substr(0, open);
-    const bool last = open == std::string_view::npos;
-    const bool trims_before = !last && source.substr(open + 2, 1) == "-";
-    // Hugging Face renders with trim_blocks and lstrip_blocks: a line break after a block is
-    // layout, and so is an indent before one.
-    const bool line_break = after_block && text.starts_with('\n') &&
-                            (text.size() == 1 || source.substr(open + 1, 1) == "%");
-    const bool layout = text.empty() || trims_next || trims_before || last || line_break;
-    if (!is_blank(text) || !layout)
-      return std::nullopt;
-    if (last)
-      break;
-    after_block = source[open + 1] == '%';
-    const std::string_view close_mark = after_block ? "%}" : "}}";
-    const std::size_t close = source.find(close_mark, open + 2);
-    if (close == std::string_view::npos)
-      return std::nullopt;
-    std::string_view inside = source.substr(open + 2, close - open - 2);
-    trims_next = inside.ends_with('-');
-    if (trims_next)
-      inside.remove_suffix(1);
-    if (trims_before && !inside.empty())
-      inside.remove_prefix(1);
-    out += source.substr(open, 2);
-    out += canonical_tag(inside);
-    out += close_mark;
-    source.remove_prefix(close + 2);
-  }
+std::tm local_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm out{};
+  localtime_r(&now, &out);
   return out;
 }
 
 } // namespace
 
+struct chat_template::parts {
+  jinja::program plain;
+  std::optional<jinja::program> with_tools;
+  json special_tokens = json::object();
+};
+
 result<chat_template> chat_template::parse(std::string_view source, const std::string& where) {
-  const auto tags = canonical_template(source);
-  const std::string plain =
-      std::string(messages_part) + std::string(prompt_open) + std::string(prompt_close);
-  const std::string thinking = std::string(messages_part) + std::string(prompt_open) +
-                               std::string(prompt_thinking) + std::string(prompt_close);
-  if (tags == plain)
-    return chat_template(false);
-  if (tags == thinking)
-    return chat_template(true);
-  return fail(errc::mismatch,
-              where +
-                  ": this chat template is not supported, only plain ChatML is (it begins with '" +
-                  std::string(source.substr(0, 60)) +
-                  "'); render conversations yourself and send the text as a prompt");
+  auto plain = jinja::program::parse(source, where);
+  if (!plain)
+    return tl::unexpected(plain.error());
+  return chat_template(
+      std::make_shared<const parts>(parts{std::move(*plain), std::nullopt, json::object()}));
 }
 
 result<chat_template> chat_template::load(const std::filesystem::path& model_folder) {
-  const auto jinja = model_folder / "chat_template.jinja";
-  if (std::ifstream stream(jinja, std::ios::binary); stream) {
-    const std::string source{std::istreambuf_iterator<char>(stream), {}};
-    return parse(source, jinja.string());
+  const auto sources = find_sources(model_folder);
+  if (!sources)
+    return tl::unexpected(sources.error());
+  auto plain = jinja::program::parse(sources->plain, sources->where);
+  if (!plain)
+    return tl::unexpected(plain.error());
+  auto tokens = read_special_tokens(model_folder);
+  if (!tokens)
+    return tl::unexpected(tokens.error());
+  parts made{std::move(*plain), std::nullopt, std::move(*tokens)};
+  if (sources->with_tools) {
+    auto with_tools = jinja::program::parse(*sources->with_tools, sources->tool_where);
+    if (!with_tools)
+      return tl::unexpected(with_tools.error());
+    made.with_tools = std::move(*with_tools);
   }
-  const auto config = model_folder / "tokenizer_config.json";
-  if (std::ifstream stream(config, std::ios::binary); stream) {
-    const auto root = nlohmann::json::parse(stream, nullptr, false);
-    if (!root.is_object())
-      return fail(errc::malformed, config.string() + ": is not a JSON object");
-    const auto source = root.find("chat_template");
-    if (source != root.end() && source->is_string())
-      return parse(source->get_ref<const std::string&>(), config.string());
-    if (source != root.end() && !source->is_null())
-      return fail(errc::mismatch, config.string() + ": chat_template must be one string");
-  }
-  return fail(errc::not_found, model_folder.string() +
-                                   ": has no chat template (neither "
-                                   "chat_template.jinja nor chat_template in "
-                                   "tokenizer_config.json); send prompts as text");
+  return chat_template(std::make_shared<const parts>(std::move(made)));
 }
 
-std::string chat_template::render(const std::vector<chat_message>& messages,
-                                  const chat_options& options) const {
-  std::string out;
-  for (const chat_message& message : messages) {
-    out += "<|im_start|>";
-    out += message.role;
-    out += '\n';
-    out += message.content;
-    out += "<|im_end|>\n";
-  }
-  if (options.add_generation_prompt) {
-    out += "<|im_start|>assistant\n";
-    if (has_thinking_ && !options.enable_thinking)
-      out += "<think>\n\n</think>\n\n";
-  }
-  return out;
+result<std::string> chat_template::render(const std::vector<chat_message>& messages,
+                                          const chat_options& options) const {
+  json list = json::array();
+  for (const chat_message& message : messages)
+    list.push_back(json{{"role", message.role}, {"content", message.content}});
+  json more = json::object();
+  if (!options.enable_thinking)
+    more["enable_thinking"] = false;
+  return render_json(list, nullptr, more, options.add_generation_prompt);
+}
+
+result<std::string> chat_template::render_json(const json& messages, const json& tools,
+                                               const json& more, bool add_generation_prompt,
+                                               const std::tm* now) const {
+  auto list = normalised(messages);
+  if (!list)
+    return tl::unexpected(list.error());
+  if (!tools.is_null() && !tools.is_array())
+    return fail(errc::invalid_argument, "tools must be a list");
+  if (!more.is_null() && !more.is_object())
+    return fail(errc::invalid_argument, "the template's further variables must be an object");
+  json given = parts_->special_tokens;
+  given["documents"] = nullptr;
+  for (const auto& [name, v] : more.items())
+    given[name] = v;
+  for (const char* name : {"messages", "tools", "add_generation_prompt"})
+    if (more.contains(name))
+      return fail(errc::invalid_argument,
+                  "'" + std::string(name) + "' can't be one of the template's further variables");
+  given["messages"] = std::move(*list);
+  given["tools"] = tools;
+  given["add_generation_prompt"] = add_generation_prompt;
+  const bool tool_use = parts_->with_tools && tools.is_array() && !tools.empty();
+  return (tool_use ? *parts_->with_tools : parts_->plain).render(given, now ? *now : local_now());
+}
+
+bool chat_template::has_thinking() const {
+  return parts_->plain.mentions("enable_thinking");
+}
+
+std::string chat_template::bos_token() const {
+  const auto found = parts_->special_tokens.find("bos_token");
+  return found == parts_->special_tokens.end() ? std::string() : found->get<std::string>();
 }
 
 } // namespace tokenrouter
