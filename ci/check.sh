@@ -19,6 +19,8 @@ failed_style=0
 python3 ci/tidy.py || failed_style=1
 failed_model=0
 ./ci/model/run.sh || failed_model=1
+failed_slurm=0
+./ci/slurm/run.sh || failed_slurm=1
 
 log=build/release/ctest.log
 ctest --test-dir build/release --output-on-failure --no-tests=error --timeout 600 2>&1 | tee "$log"
@@ -27,8 +29,8 @@ summary=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests? failed out of [0-9]+' "$
 failed=$(echo "$summary" | sed -E 's/.*passed, ([0-9]+) tests? failed.*/\1/')
 total=$(echo "$summary" | sed -E 's/.*out of ([0-9]+).*/\1/')
 skipped=$(grep -cE '\*\*\*Skipped' "$log" || true)
-passed=$((total - failed - skipped + 2 - failed_style - failed_model))
-failed=$((failed + failed_style + failed_model))
+passed=$((total - failed - skipped + 3 - failed_style - failed_model - failed_slurm))
+failed=$((failed + failed_style + failed_model + failed_slurm))
 [ "$skipped" -eq 0 ] || echo "$skipped tests were skipped"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -17,6 +17,7 @@ packages=(
   python3-zmq                             # the other side of tests/bench/handoff
   libopenblas0-pthread                    # the BLAS that tests/bench/cpu_step compares with
   hdf5-tools
+  munge slurmctld slurmd slurm-client    # ci/slurm: a job under a real Slurm of one node
   spin gcc libc6-dev                      # ci/model: the protocol, model-checked
 )
 

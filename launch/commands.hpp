@@ -13,5 +13,7 @@ void add_optimize_batching(CLI::App& program, int& exit_code);
 void add_plan_memory(CLI::App& program, int& exit_code);
 void add_calibrate(CLI::App& program, int& exit_code);
 void add_convert_router(CLI::App& program, int& exit_code);
+void add_completion(CLI::App& program, int& exit_code);
+void add_man(CLI::App& program, int& exit_code);
 
 } // namespace tokenrouter

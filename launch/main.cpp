@@ -6,7 +6,8 @@
 
 int main(int argc, char** argv) {
   CLI::App program("TokenRouter: several language models write one text, token by token, over MPI "
-                   "ranks. Start it alone, or with mpirun or srun.");
+                   "ranks. Start it alone, or with mpirun or srun.",
+                   "tokenrouter");
   program.set_version_flag("--version", TOKENROUTER_VERSION);
   program.require_subcommand(1);
   program.get_formatter()->column_width(40);
@@ -18,6 +19,8 @@ int main(int argc, char** argv) {
   tokenrouter::add_plan_memory(program, exit_code);
   tokenrouter::add_calibrate(program, exit_code);
   tokenrouter::add_convert_router(program, exit_code);
+  tokenrouter::add_completion(program, exit_code);
+  tokenrouter::add_man(program, exit_code);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -159,16 +159,20 @@ interpreter::flow interpreter::execute_loop(const statement& s, const scope_ptr&
     loop_state& loop;
     ~forget() { loop.changed_last.clear(); }
   } const at_end{*loop};
-  if (loop->items.empty())
-    return execute(s.otherwise, std::make_shared<scope>(in), out);
+  bool has_ended_round = false;
   for (; loop->index0 < loop->items.size(); ++loop->index0) {
     work_.spend(1);
     const auto round = std::make_shared<scope>(in);
     round->set("loop", value::any(loop));
     assign(s.into, loop->items[loop->index0], round);
-    if (execute(s.body, round, out) == flow::leave)
+    const flow went = execute(s.body, round, out);
+    has_ended_round |= went == flow::on;
+    if (went == flow::leave)
       break;
   }
+  // As in Jinja2: rounds that `break` or `continue` cut short don't count.
+  if (!has_ended_round)
+    return execute(s.otherwise, std::make_shared<scope>(in), out);
   return flow::on;
 }
 

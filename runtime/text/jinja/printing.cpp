@@ -105,9 +105,12 @@ std::string float_repr(double d) {
 
 void append_repr(text_builder& out, const value& v) {
   out.work().spend(1);
-  if (v.is_text())
+  if (v.is_text()) {
+    const bool safe = v.get<text>()->safe;
+    out.append(safe ? "Markup(" : "");
     append_text_repr(out, v.str());
-  else if (v.is_undefined())
+    out.append(safe ? ")" : "");
+  } else if (v.is_undefined())
     out.append("Undefined");
   else if (v.is_none())
     out.append("None");

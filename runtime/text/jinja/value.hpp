@@ -31,7 +31,9 @@ struct none {};
 /// Text of any bytes; characters count one each, and so does each unit that is not valid UTF-8.
 struct text {
   std::shared_ptr<const std::string> bytes;
-  bool safe = false; ///< came from `safe` or `escape`: adding text to it escapes that text
+  /// Came from `safe` or `escape`: adding text to it escapes that text. Sums, repetitions and
+  /// slices of it are safe too; what other methods and filters make of it is not.
+  bool safe = false;
 };
 
 enum class sequence_form : std::uint8_t {

@@ -33,6 +33,58 @@ class Generator:
         self.depth = 0
         self.loops = 0
         self.names = list(NAMES)
+        self.tame = r.choice([0.5, 0.97, 1.0])  # how often an expression is of kinds that go together
+
+    def deeper(self, make, otherwise):
+        """make(), or the literal if that would be too deep."""
+        self.depth += 1
+        try:
+            return make() if self.depth <= 5 else otherwise
+        finally:
+            self.depth -= 1
+
+    def a_text(self):
+        return self.deeper(lambda: self.pick(
+            lambda: self.pick("s", "t", "nested.text", "(d.key | string)"), self.string, lambda: f"({self.a_text()} ~ {self.expr()})",
+            lambda: f"({self.a_text()} + {self.a_text()})", lambda: f"({self.a_text()} if {self.a_truth()} else {self.a_text()})",
+            lambda: self.a_text() + "." + self.pick(
+                "strip()", "lstrip('\\n')", f"strip({self.string()})", "upper()", "lower()", "title()", "capitalize()", "replace('a', 'Q')",
+                "replace('', '-')", "split('</think>')[-1]", "split(',')[0]", "partition(',')[2]", "removeprefix('a')", "zfill(4)"),
+            lambda: f"({self.a_text()} | " + self.pick(
+                "trim", "upper", "lower", "capitalize", "title", "replace('a', 'b')", "indent", "indent(2, true)", "reverse", "truncate(6)",
+                "default('d', true)", "string", "length | string") + ")",
+            lambda: f"({self.a_list()} | join({self.string()}))", lambda: f"({self.expr()} | string)",
+            lambda: f"({self.expr()} | tojson{self.pick('', '(indent=2)', '(ensure_ascii=true)')})", lambda: f"({self.a_text()}[{self.pick('1:', ':2', '::-1', '-2:', '0:3', '::2')}])",
+            lambda: f"'%s|%s' % ({self.expr()}, {self.expr()})", lambda: f"'{{}} {{}}'.format({self.expr()}, {self.a_text()})")(), "'deep'")
+
+    def a_list(self):
+        return self.deeper(lambda: self.pick(
+            lambda: self.pick("items", "words", "messages", "nested.list", "(d.items() | list)", "(range(4) | list)", "(d | list)"),
+            lambda: f"[{self.expr()}, {self.expr()}]", lambda: f"{self.a_text()}.split({self.pick('', chr(39) + ',' + chr(39))})",
+            lambda: f"{self.a_list()}[{self.pick('1:', ':2', '::-1', '-2:', '::2')}]", lambda: f"({self.a_list()} + {self.a_list()})",
+            lambda: f"({self.a_list()} | " + self.pick(
+                "map('string')", "select", "reject('none')", "select('string')", "reverse", "map('string') | sort", "map('tojson') | unique",
+                "reject('number')", "map('default', 'x', true)") + " | list)",
+            lambda: "(messages | " + self.pick(
+                "map(attribute='role')", "selectattr('role', 'equalto', 'user')", "rejectattr('tool_calls', 'defined')",
+                "selectattr('content')", "map(attribute='tool_calls', default=[])", "sort(attribute='role')") + " | list)",
+            lambda: f"{self.a_text()}.splitlines()", lambda: "(d | dictsort)" )(), "[1, 'deep']")
+
+    def a_number(self):
+        return self.deeper(lambda: self.pick(
+            lambda: self.pick("m", "n", "1", "2", "10", "2.5", "-3"), lambda: f"({self.a_number()} {self.pick('+', '-', '*')} {self.a_number()})",
+            lambda: f"({self.a_number()} {self.pick('//', '%', '/')} {self.pick('2', '3', '-4', '1.5')})", lambda: f"({self.a_list()} | length)",
+            lambda: f"({self.a_text()} | length)", lambda: f"{self.a_text()}.count('a')", lambda: f"({self.a_text()} | int)", lambda: f"({self.a_number()} | abs)",
+            lambda: f"({self.a_number()} | round(1))", lambda: f"({self.expr()} | string | length)",
+            lambda: "loop." + self.pick("index", "index0", "length", "revindex") if self.loops else "3")(), "4")
+
+    def a_truth(self):
+        return self.deeper(lambda: self.pick(
+            lambda: self.pick("flag", "true", "not flag", "missing", "nothing is none"), lambda: f"({self.a_number()} {self.pick('<', '>', '==', '<=', '!=')} {self.a_number()})",
+            lambda: f"({self.a_text()} {self.pick('==', '<', 'in', 'not in')} {self.a_text()})", lambda: f"({self.expr()} in {self.a_list()})",
+            lambda: f"({self.expr()} is {self.pick('', 'not ')}{self.pick('string', 'none', 'defined', 'mapping', 'sequence', 'number', 'iterable', 'boolean')})",
+            lambda: f"{self.a_text()}.{self.pick('startswith', 'endswith')}({self.string()})", lambda: f"({self.a_truth()} {self.pick('and', 'or')} {self.a_truth()})",
+            lambda: f"(not {self.a_truth()})", lambda: "loop." + self.pick("first", "last") if self.loops else "flag", lambda: f"({self.expr()} == {self.expr()})")(), "false")
 
     def pick(self, *options):
         return self.r.choice(options)
@@ -68,6 +120,8 @@ class Generator:
         try:
             if self.depth > 4:
                 return self.pick(self.name(), self.string(), "1", "2")
+            if self.r.random() < self.tame:
+                return self.pick(self.a_text, self.a_text, self.a_list, self.a_number, self.a_truth)()
             return self.pick(self.name, self.name, self.literal, self.binary, self.compare, self.logic, self.filter,
                              self.filter, self.test, self.method, self.subscript, self.subscript, self.slice,
                              self.ternary, self.unary)()
