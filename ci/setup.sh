@@ -12,7 +12,7 @@ packages=(
   libyaml-cpp-dev
   libboost-dev libboost-test-dev
   libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libexpected-dev librandom123-dev
-  libpcre2-dev libutf8proc-dev libeigen3-dev
+  libhwloc-dev libpcre2-dev libutf8proc-dev libeigen3-dev
   clang-format                            # ci/tidy.py checks the format
   python3-zmq                             # the other side of tests/bench/handoff
   libopenblas0-pthread                    # the BLAS that tests/bench/cpu_step compares with

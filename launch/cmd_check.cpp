@@ -21,17 +21,12 @@ std::string role_text(const job_config& config, const job_plan& plan, std::size_
   return config.models[model].role + (plan.entry.value == model ? ", entry" : "");
 }
 
-std::string device_text(const result<std::optional<std::uint32_t>>& gpu) {
-  return gpu && *gpu ? "cuda:" + std::to_string(**gpu) : "cpu";
-}
-
 /// The rank → model map with weights and KV pool of each; the error is for the user.
 result<std::string> describe(const job_config& config, const job_plan& plan, std::uint32_t ranks) {
   const auto host = host_here(config);
   if (!host)
     return tl::unexpected(host.error());
-  const auto layout = equal_hosts(ranks, 0, *host);
-  const auto shares = share_memory(config, plan, layout);
+  const auto shares = share_memory(config, plan, equal_hosts(ranks, 0, *host));
   if (!shares)
     return tl::unexpected(shares.error());
   std::string out =
@@ -48,8 +43,7 @@ result<std::string> describe(const job_config& config, const job_plan& plan, std
       const auto& model = plan.models[replica.model.value];
       out += fmt::format(
           "{:<5} {:<20} {:<7} {:<18} {:>11.1f} {:>11.1f} {:>10} {:>9}\n", r, shares->models[i].name,
-          device_text(gpu_of(config, plan, replica.model, rank, layout)),
-          role_text(config, plan, replica.model.value),
+          shares->places[i], role_text(config, plan, replica.model.value),
           static_cast<double>(model.weight_bytes) / 1048576.0,
           static_cast<double>(memory.kv_blocks * model.kv_bytes_per_block) / 1048576.0,
           memory.kv_tokens, memory.kv_tokens / model.context_tokens_max);

@@ -8,8 +8,10 @@
 #include <caf/send.hpp>
 
 #include "gpu/cuda_backend.hpp"
+#include "launch/host_cores.hpp"
 #include "launch/memory_shares.hpp"
 #include "launch/rank_card.hpp"
+#include "launch/start_table.hpp"
 #include "launch/trace_file.hpp"
 #include "runtime/config/load.hpp"
 #include "runtime/core/log.hpp"
@@ -26,6 +28,7 @@ namespace {
 
 constexpr std::uint32_t finalise_deadline_ms = 3000;
 constexpr std::uint32_t model_spin_us = 1000;
+constexpr std::uint32_t probe_deadline_ms = 300;
 
 /// Text of a request; keeps the tokenizer alive.
 class token_text final : public text_stream {
@@ -109,6 +112,9 @@ rank_card card_of(const starting_job& job, const result<void>& prepared) {
   } else if (prepared) {
     card.failure = host.error().message;
   }
+  const auto cores = look_at_cores(allowed_cores());
+  card.host_threads = cores.host_threads;
+  card.physical_cores = cores.physical_cores;
   const auto mine = replicas_on(job.plan, job.launch->rank());
   for (replica_id replica : mine)
     card.model_threads += threads_of(job, replica.model, mine.size());
@@ -275,6 +281,17 @@ void complain(const starting_job& job, const std::string& message) {
     std::fprintf(stderr, "tokenrouter: %s\n", message.c_str());
 }
 
+/// Says on the first rank how the job of several ranks stands, and what of it is seldom meant.
+void tell_start(const starting_job& job) {
+  if (job.launch->rank() != rank_id{0})
+    return;
+  const auto shares = share_memory(job.loaded.config, job.plan, layout_of(job.cards));
+  if (shares && job.cards.size() > 1)
+    std::fputs(start_table(job.cards, job.plan, *shares).c_str(), stderr);
+  for (const auto& warning : start_warnings(job.cards))
+    spdlog::warn("{}", warning);
+}
+
 /// The job proper: actors, loop, shutdown.
 int run_actors(const starting_job& job, const thread_layout& threads, rank_plan plan,
                const client_starter& start_client) {
@@ -321,10 +338,16 @@ int run_here(starting_job& job, const job_options& options, const client_starter
   const thread_layout threads = threads_here(job);
   auto plan = plan_rank(job, threads);
   card.failure = plan ? "" : plan.error().message;
-  if (auto agreed = exchange_cards(*job.launch, card); !agreed) {
+  if (job.wire)
+    card.routes =
+        probe_routes(*job.wire, job.launch->rank(), job.launch->ranks(), probe_deadline_ms);
+  const auto agreed = exchange_cards(*job.launch, card);
+  if (!agreed) {
     complain(job, agreed.error().message);
     return 2;
   }
+  job.cards = *agreed;
+  tell_start(job);
   return run_actors(job, threads, std::move(*plan), start_client);
 }
 

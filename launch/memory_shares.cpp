@@ -109,6 +109,7 @@ result<memory_shares> share_memory(const job_config& config, const job_plan& job
     if (!gpu)
       return tl::unexpected(gpu.error());
     const std::uint32_t host = layout.host_of_rank[rank.value];
+    shares.places.push_back(*gpu ? "cuda:" + std::to_string(**gpu) : "cpu");
     model.shard_devices = {*gpu ? first_gpu[host] + **gpu : host};
     model.tokens_weight = 1.0 / static_cast<double>(planned.ranks.size());
     model.fixed_tokens = settings.kv_cache_tokens;

@@ -44,6 +44,7 @@ struct memory_shares {
   std::vector<placed_replica> replicas; ///< index into `models` and plan.models
   std::vector<memory_device> devices;   ///< the hosts, then their GPUs
   std::vector<memory_model> models;     ///< one a replica
+  std::vector<std::string> places;      ///< of each replica: cpu or cuda:N
   memory_plan plan;
 };
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "launch/route_probe.hpp"
+
 namespace tokenrouter {
 
 /// What every rank tells all others before the first frame, through the launcher.
@@ -17,11 +19,14 @@ struct rank_card {
   std::vector<std::uint64_t> gpu_bytes; ///< free on each of its GPUs, if the job uses any
   std::uint32_t model_threads = 0;      ///< of all its replicas
   std::vector<std::uint8_t> address;    ///< of its transport
+  std::uint32_t host_threads = 0;       ///< hardware threads of its host; 0: not known
+  std::uint32_t physical_cores = 0;     ///< that its allowed cores lie on; 0: not known
+  std::vector<peer_route> routes;       ///< by rank; empty until they are probed
 
   template <class Inspector>
   friend auto inspect(Inspector& f, rank_card& x) {
     return f(x.protocol_version, x.config_hash, x.host, x.failure, x.allowed_cores, x.memory_bytes,
-             x.gpu_bytes, x.model_threads, x.address);
+             x.gpu_bytes, x.model_threads, x.address, x.host_threads, x.physical_cores, x.routes);
   }
 };
 

@@ -8,6 +8,7 @@ find_package(spdlog REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 pkg_check_modules(ucx REQUIRED IMPORTED_TARGET ucx)
 pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5-openmpi)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 

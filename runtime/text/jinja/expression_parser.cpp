@@ -228,11 +228,10 @@ expression_ptr expression_parser::parse_name() {
     return constant(none{}, found.line);
   if (is_constant_name(name))
     return constant(name == "true" || name == "True", found.line);
-  if (!open_macros.empty()) {
-    signature& macro = *open_macros.back();
-    macro.takes_caller |= name == "caller";
-    macro.takes_more_positional |= name == "varargs";
-    macro.takes_more_keywords |= name == "kwargs";
+  for (signature* macro : open_macros) {
+    macro->takes_caller |= name == "caller";
+    macro->takes_more_positional |= name == "varargs";
+    macro->takes_more_keywords |= name == "kwargs";
   }
   auto out = node(expression_kind::name, found.line);
   out->text = name;

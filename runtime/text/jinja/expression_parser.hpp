@@ -29,7 +29,7 @@ class expression_parser {
 
   /// While it is not 0, unknown filters and tests fail only when they run.
   std::uint32_t branch_levels = 0;
-  /// The innermost is told which special names its body mentions.
+  /// They are told which special names their bodies mention, macros within them included.
   std::vector<signature*> open_macros;
 
  private:

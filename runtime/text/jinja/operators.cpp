@@ -113,6 +113,15 @@ double floor_modulo(double x, double y) {
   return (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
+/// As CPython computes it, the sign of a zero included.
+double floor_quotient(double x, double y) {
+  const double quotient = (x - floor_modulo(x, y)) / y;
+  if (quotient == 0.0)
+    return std::copysign(0.0, x / y);
+  const double whole = std::floor(quotient);
+  return quotient - whole > 0.5 ? whole + 1 : whole;
+}
+
 value divide(operation op, const value& a, const value& b, budget& work) {
   if (op == operation::modulo && a.is_text())
     return percent_format(a.str(), b, work);
@@ -123,10 +132,8 @@ value divide(operation op, const value& a, const value& b, budget& work) {
     raise("division by zero");
   if (op == operation::divide)
     return *x / *y;
-  if (!a.integer() || !b.integer()) {
-    const double rest = floor_modulo(*x, *y);
-    return op == operation::modulo ? rest : std::floor((*x - rest) / *y + 0.5);
-  }
+  if (!a.integer() || !b.integer())
+    return op == operation::modulo ? floor_modulo(*x, *y) : floor_quotient(*x, *y);
   const std::int64_t n = *a.integer(), d = *b.integer();
   if (d == -1)
     return op == operation::modulo ? value(std::int64_t{0}) : negated(a);

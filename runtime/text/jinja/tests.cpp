@@ -62,7 +62,8 @@ bool is_mapping(const value& v) {
   return v.map() != nullptr;
 }
 bool is_callable(const value& v) {
-  return v.is<std::shared_ptr<const callable>>();
+  return v.is<std::shared_ptr<const callable>>() || v.is<std::shared_ptr<loop_state>>() ||
+         v.is_undefined(); // it can be called, though that fails
 }
 bool is_escaped(const value& v) {
   return v.is_text() && v.get<text>()->safe;

@@ -38,6 +38,8 @@ CASES = [(t, c[0] if c else {}) for t, *c in [
     ("{% macro f(a, b='B', c=a) %}{{ a }}{{ b }}{{ c }};{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(c=3, a=1) }}{{ f() }}",), ("{% macro f(a) %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(1, 2, 3, k=4) }}",),
     ("{% macro f() %}{{ caller('x') }}!{% endmacro %}{% call(y) f() %}<{{ y }}>{% endcall %}",), ("{% macro f(n) %}{{ n }}{% if n > 0 %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(5) }}",),
     ("{% macro f() %}{{ y }}{% endmacro %}{% set y = 1 %}{{ f() }}{% set y = 2 %}{{ f() }}",), ("{% filter upper | replace('A', 'x') %}abc{% endfilter %}",), ("{% with a = 1, b = 2 %}{{ a }}{{ b }}{% endwith %}{{ a }}",),
+    ("{% macro f() %}{% macro g() %}{{ caller() if caller is defined }}{% endmacro %}{{ g() }}{% endmacro %}{% call f() %}x{% endcall %}",),
+    ("{{ 0.0 // -4 }}{{ 0 * -1.5 }}{{ -1.5 // -4 }}{{ 7.5 // -2 }}{{ x is callable }}{{ 'a'.upper is callable }}{{ 1 is callable }}",),
     ("{% generation %} g {% endgeneration %}|",), ("{% set f = 'x'.upper %}{{ f() }}",), ("{{ f(*[1, 2], **{'c': 3}) }}{% macro f(a, b, c) %}{% endmacro %}",), ("{% macro f(a, b, c) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ f(*[1, 2], **{'c': 3}) }}",),
     ("{% if a %}{% elif b %}B{% else %}E{% endif %}", {"b": 1}), ("{% print 1 %}",), ("{% macro f(x) %}{% set x = x ~ '!' %}{{ x }}{% endmacro %}{{ f('a') }}{{ x }}",),
     # filters
