@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs every Debian 12 package that building, testing and running needs. Needs root (or sudo).
+# Installs every Debian 12 package that building and running needs; with --tests also what ci/check.sh
+# needs beside. Needs root (or sudo).
 set -euo pipefail
 
 packages=(
@@ -13,13 +14,16 @@ packages=(
   libboost-dev libboost-test-dev
   libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libexpected-dev librandom123-dev
   libhwloc-dev libpcre2-dev libutf8proc-dev libeigen3-dev
+  libopenblas0-pthread                    # the BLAS that tests/bench/cpu_step compares with
+)
+test_packages=(
   clang-format                            # ci/tidy.py checks the format
   python3-zmq                             # the other side of tests/bench/handoff
-  libopenblas0-pthread                    # the BLAS that tests/bench/cpu_step compares with
   hdf5-tools
-  munge slurmctld slurmd slurm-client    # ci/slurm: a job under a real Slurm of one node
+  munge slurmctld slurmd slurm-client     # ci/slurm: a job under a real Slurm of one node
   spin gcc libc6-dev                      # ci/model: the protocol, model-checked
 )
+[ "${1:-}" != --tests ] || packages+=("${test_packages[@]}")
 
 missing=()
 for package in "${packages[@]}"; do
