@@ -23,7 +23,8 @@ namespace tokenrouter {
 struct submit {
   std::uint64_t client_tag = 0; ///< the client's own name for it, repeated in every answer
   std::vector<token_id> prompt;
-  request_spec spec; ///< prompt_tokens is set by the gateway
+  request_spec spec;             ///< prompt_tokens is set by the gateway
+  std::vector<std::string> stop; ///< the text ends before the first of these; none is empty
 };
 
 /// client → gateway → request. Unknown tags are ignored: it may just have ended.

@@ -48,24 +48,40 @@ void answer(self_pointer self) {
   self->quit();
 }
 
+/// Text of the tokens just committed; cuts them at a stop string.
+void take_text(request_box& box, token_delta& delta, bool is_last) {
+  const auto& options = *box.options;
+  const std::size_t before = box.core->output_tokens() - delta.commits.size();
+  for (std::size_t i = 0; i < delta.commits.size(); ++i) {
+    std::string piece = options.text->push(delta.commits[i].token);
+    if (is_last && i + 1 == delta.commits.size())
+      piece += options.text->finish();
+    delta.text += box.stops.push(piece);
+    if (box.stops.stopped()) {
+      delta.commits.resize(i + 1);
+      delta.commits.back().finish = finish_reason::stop;
+      box.core->stop_after(before + i + 1, options.now_us());
+      break;
+    }
+  }
+  if (is_last)
+    delta.text += box.stops.finish();
+  box.text += delta.text;
+}
+
 void take_commits(self_pointer self, std::vector<commit>&& commits) {
   auto& box = self->state;
   const auto& options = *box.options;
-  const bool was_over = box.core->ended();
+  if (box.core->ended())
+    return;
   token_delta delta;
   delta.client_tag = options.order.client_tag;
   delta.commits = box.core->on_commits(std::move(commits), options.now_us());
-  const bool ends_now = !was_over && box.core->ended();
-  if (options.text) {
-    for (const auto& x : delta.commits)
-      delta.text += options.text->push(x.token);
-    if (ends_now)
-      delta.text += options.text->finish();
-    box.text += delta.text;
-  }
+  if (options.text)
+    take_text(box, delta, box.core->ended());
   if (!delta.commits.empty())
     self->send(options.client, std::move(delta));
-  if (ends_now)
+  if (box.core->ended())
     release_all(self);
 }
 
@@ -74,8 +90,10 @@ void end_early(self_pointer self, finish_reason reason, error failure) {
   if (box.core->ended())
     return;
   box.core->end(reason, std::move(failure), box.options->now_us());
-  if (box.options->text)
-    box.text += box.options->text->finish();
+  if (box.options->text) {
+    box.text += box.stops.push(box.options->text->finish());
+    box.text += box.stops.finish();
+  }
   release_all(self);
 }
 
@@ -84,6 +102,7 @@ void end_early(self_pointer self, finish_reason reason, error failure) {
 request_actor::behavior_type request(self_pointer self, std::shared_ptr<request_options> options) {
   auto& box = self->state;
   box.options = std::move(options);
+  box.stops = stop_scanner(box.options->order.stop);
   box.core.emplace(box.options->id, box.options->order.spec.prompt_tokens, box.options->models,
                    box.options->now_us());
   start(self);

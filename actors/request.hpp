@@ -11,6 +11,7 @@
 #include "actors/local_messages.hpp"
 #include "actors/request_state.hpp"
 #include "actors/tracer.hpp"
+#include "runtime/ingress/stop_scanner.hpp"
 
 namespace tokenrouter {
 
@@ -57,6 +58,7 @@ struct request_options {
 struct request_box {
   std::optional<request_state> core;
   std::shared_ptr<request_options> options;
+  stop_scanner stops;
   std::string text;
   std::size_t awaited_releases = 0; ///< replicas that have yet to answer; counted after the end
 };

@@ -44,6 +44,16 @@ void request_state::end(finish_reason reason, error failure, std::uint64_t now_u
   early_.clear();
 }
 
+void request_state::stop_after(std::size_t output_tokens, std::uint64_t now_us) {
+  check(output_tokens > 0 && output_tokens <= output_.size(), "a text ends at one of its tokens");
+  for (std::size_t i = output_tokens; i < output_.size(); ++i)
+    if (output_[i].model.value < usage_.size())
+      --usage_[output_[i].model.value].generated_tokens;
+  output_.resize(output_tokens);
+  finish_ = finish_reason::none;
+  end(finish_reason::stop, {}, now_us);
+}
+
 void request_state::on_released(const released& x) {
   if (x.from.model.value >= usage_.size())
     return;

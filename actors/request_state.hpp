@@ -22,9 +22,14 @@ class request_state {
   /// Ends it before its last token. Ignored if it has ended.
   void end(finish_reason reason, error failure, std::uint64_t now_us);
 
+  /// The text is complete with the output's first `output_tokens`, at least one: later ones are
+  /// dropped, and with them the end that one of them may have brought.
+  void stop_after(std::size_t output_tokens, std::uint64_t now_us);
+
   /// A replica gave back all it held.
   void on_released(const released& x);
 
+  std::size_t output_tokens() const { return output_.size(); }
   finish_reason finish() const { return finish_; }
   bool ended() const { return finish_ != finish_reason::none; }
 

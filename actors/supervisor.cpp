@@ -23,10 +23,10 @@ void take_ready(self_pointer self, const rank_ready& x) {
   auto all = box.core->on_rank_ready(x);
   if (!all)
     return;
+  if (box.options.on_ready)
+    box.options.on_ready(*all);
   if (box.options.gateway)
     self->send(box.options.gateway, open_gateway{std::move(*all)});
-  if (box.options.on_ready)
-    box.options.on_ready();
 }
 
 } // namespace

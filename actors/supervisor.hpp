@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -37,7 +38,7 @@ struct supervisor_options {
   /// Called once, when this rank must stop.
   std::function<void(const job_end&)> on_end;
   /// Called on rank 0 when every model of every rank is loaded; may be empty.
-  std::function<void()> on_ready;
+  std::function<void(const std::vector<replica_facts>&)> on_ready;
 };
 
 struct supervisor_box {

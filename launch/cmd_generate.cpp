@@ -166,7 +166,8 @@ result<std::vector<prompt_entry>> entries_of(const generate_options& options,
 
 int run_generate(const generate_options& options) {
   std::unique_ptr<generate_report> report;
-  return run_job(options.job, [&](job_view& view) -> result<void> {
+  job_client client;
+  client.start = [&](job_view& view) -> result<void> {
     auto entries = entries_of(options, tools_of(view));
     if (!entries)
       return tl::unexpected(entries.error());
@@ -181,7 +182,8 @@ int run_generate(const generate_options& options) {
     run->observer = report.get();
     view.system.spawn(generate_client, std::move(run));
     return {};
-  });
+  };
+  return run_job(options.job, client);
 }
 
 } // namespace

@@ -7,6 +7,8 @@
 namespace tokenrouter {
 
 void add_generate(CLI::App& program, int& exit_code);
+void add_serve(CLI::App& program, int& exit_code);
+void add_wait(CLI::App& program, int& exit_code);
 void add_check(CLI::App& program, int& exit_code);
 void add_trace(CLI::App& program, int& exit_code);
 void add_optimize_batching(CLI::App& program, int& exit_code);

@@ -276,8 +276,10 @@ result<rank_plan> plan_rank(const starting_job& job, const thread_layout& thread
   return plan;
 }
 
-void complain(const starting_job& job, const std::string& message) {
-  if (job.launch->rank() == rank_id{0})
+void complain(const starting_job& job, const job_client& client, const std::string& message) {
+  if (client.on_failure)
+    client.on_failure(message);
+  else if (job.launch->rank() == rank_id{0})
     std::fprintf(stderr, "tokenrouter: %s\n", message.c_str());
 }
 
@@ -294,7 +296,7 @@ void tell_start(const starting_job& job) {
 
 /// The job proper: actors, loop, shutdown.
 int run_actors(const starting_job& job, const thread_layout& threads, rank_plan plan,
-               const client_starter& start_client) {
+               const job_client& client) {
   if (threads.control_core >= 0)
     if (auto pinned = pin_this_thread(threads.control_core); !pinned)
       spdlog::warn("control thread runs unpinned: {}", pinned.error().message);
@@ -302,19 +304,26 @@ int run_actors(const starting_job& job, const thread_layout& threads, rank_plan 
   caf::actor_system system(settings);
   auto& loop = reactor::of(system);
   loop.set_spin(threads.may_spin ? spin_policy::while_in_flight : spin_policy::never);
+  const bool leads = job.launch->rank() == rank_id{0};
+  if (leads)
+    plan.on_ready = client.on_ready;
   rank_actors actors(system, std::move(plan), job.wire.get());
-  if (job.launch->rank() == rank_id{0}) {
-    job_view view{job.loaded.config, job.plan, system, actors, {}};
+  if (leads) {
+    job_view view{job.loaded.config, job.plan, system, actors, {}, job.launch->ranks()};
     for (const auto& model : job.plan.models)
       view.model_names.push_back(model.name);
-    if (auto ok = start_client(view); !ok) {
-      complain(job, ok.error().message);
+    if (auto ok = client.start(view); !ok) {
+      complain(job, client, ok.error().message);
       caf::anon_send(actors.supervisor(), job_finished{2});
     }
   }
+  if (client.on_joined)
+    client.on_joined(leads);
   loop.run_until([&] { return actors.end().has_value(); });
   const job_end end = *actors.end();
-  if (end.tell_user)
+  if (leads && client.on_end)
+    client.on_end(end);
+  if (end.tell_user && !client.on_failure)
     std::fprintf(stderr, "tokenrouter: %s\n", end.reason.c_str());
   // MPI can't be finalised without the rank that was lost, and there is nothing to wait for.
   if (!end.reason.empty() && job.launch->uses_mpi()) {
@@ -327,12 +336,12 @@ int run_actors(const starting_job& job, const thread_layout& threads, rank_plan 
 }
 
 /// From the launcher's word to the last frame; the exit code.
-int run_here(starting_job& job, const job_options& options, const client_starter& start_client) {
+int run_here(starting_job& job, const job_options& options, const job_client& client) {
   const auto prepared = prepare(job, options);
   init_log(job.launch->rank(), job.loaded.config.system.log_level);
   auto card = card_of(job, prepared);
   if (auto met = meet(job, card); !met) {
-    complain(job, met.error().message);
+    complain(job, client, met.error().message);
     return 2;
   }
   const thread_layout threads = threads_here(job);
@@ -343,12 +352,12 @@ int run_here(starting_job& job, const job_options& options, const client_starter
         probe_routes(*job.wire, job.launch->rank(), job.launch->ranks(), probe_deadline_ms);
   const auto agreed = exchange_cards(*job.launch, card);
   if (!agreed) {
-    complain(job, agreed.error().message);
+    complain(job, client, agreed.error().message);
     return 2;
   }
   job.cards = *agreed;
   tell_start(job);
-  return run_actors(job, threads, std::move(*plan), start_client);
+  return run_actors(job, threads, std::move(*plan), client);
 }
 
 } // namespace
@@ -362,15 +371,18 @@ std::string fault_lines(const std::vector<config_fault>& faults) {
   return text;
 }
 
-int run_job(const job_options& options, const client_starter& start_client) {
+int run_job(const job_options& options, const job_client& client) {
   starting_job job;
   auto launch = bootstrap::start(detect_launch_environment());
   if (!launch) {
-    std::fprintf(stderr, "tokenrouter: %s\n", launch.error().message.c_str());
+    if (client.on_failure)
+      client.on_failure(launch.error().message);
+    else
+      std::fprintf(stderr, "tokenrouter: %s\n", launch.error().message.c_str());
     return 2;
   }
   job.launch = std::move(*launch);
-  const int code = run_here(job, options, start_client);
+  const int code = run_here(job, options, client);
   if (job.wire)
     job.wire->close(ucx_transport::close_deadline_ms);
   job.launch->finalise(finalise_deadline_ms, code);

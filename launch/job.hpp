@@ -25,16 +25,31 @@ struct job_view {
   caf::actor_system& system;
   rank_actors& actors;
   std::vector<std::string> model_names;
+  std::uint32_t ranks = 1;
 };
 
 /// Called on rank 0 before the loop runs: spawns the client. An error ends the job with its
 /// message.
 using client_starter = std::function<result<void>(job_view&)>;
 
+/// What a client wants to hear of its job, on the thread that runs it; on rank 0 where nothing else
+/// is said. Each but `start` may be null.
+struct job_client {
+  client_starter start;
+  /// Every rank has its models.
+  std::function<void(const std::vector<replica_facts>&)> on_ready;
+  /// The job is over, as intended or not; actors still stand. Called if `start` was.
+  std::function<void(const job_end&)> on_end;
+  /// Every rank: all ranks have met and the loop begins; `leads`: this is rank 0.
+  std::function<void(bool leads)> on_joined;
+  /// Gets what is printed otherwise: why the job can't start.
+  std::function<void(const std::string&)> on_failure;
+};
+
 /// Runs a job on this rank from start to end: config, launcher, plan, transport, actors, loop,
 /// shutdown. Prints what goes wrong, once for the job. Returns the exit code: 0, 1 (the job
 /// failed), 2 (it could not start: config, files, launch).
-int run_job(const job_options& options, const client_starter& start_client);
+int run_job(const job_options& options, const job_client& client);
 
 /// All faults of a config, a line each, under a heading.
 std::string fault_lines(const std::vector<config_fault>& faults);

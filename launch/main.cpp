@@ -13,6 +13,8 @@ int main(int argc, char** argv) {
   program.get_formatter()->column_width(40);
   int exit_code = 0;
   tokenrouter::add_generate(program, exit_code);
+  tokenrouter::add_serve(program, exit_code);
+  tokenrouter::add_wait(program, exit_code);
   tokenrouter::add_check(program, exit_code);
   tokenrouter::add_trace(program, exit_code);
   tokenrouter::add_optimize_batching(program, exit_code);

@@ -14,6 +14,7 @@ namespace tokenrouter {
 namespace {
 
 constexpr std::uint64_t shut_down_us_max = 2'000'000;
+constexpr std::uint64_t missed_heartbeats = 3; // one that is late, and two that are not there
 
 template <class Handle>
 caf::actor untyped(const Handle& handle) {
@@ -186,8 +187,22 @@ void rank_actors::spawn_links(transport& wire) {
 
 void rank_actors::take_frame(rank_id from, const frame_header& header,
                              std::span<const std::byte> payload) {
+  heard_us_[from] = reactor_.now_us();
   if (const auto found = local_.links.find(from); found != local_.links.end())
     caf::anon_send(found->second, incoming_frame{header, {payload.begin(), payload.end()}});
+}
+
+std::string rank_actors::find_silent_peers() const {
+  std::string text;
+  const std::uint64_t now_us = reactor_.now_us();
+  for (const auto& [peer, one] : local_.links) {
+    const auto heard = heard_us_.find(peer);
+    if (heard != heard_us_.end() &&
+        now_us - heard->second <= missed_heartbeats * plan_.heartbeat_us)
+      continue;
+    text += (text.empty() ? "rank " : ", rank ") + std::to_string(peer.value);
+  }
+  return text.empty() ? text : text + ": no sign of life";
 }
 
 void rank_actors::note_in_flight(bool busy) {

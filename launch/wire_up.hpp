@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -65,7 +66,8 @@ struct rank_plan {
   bool takes_clients = false;                  ///< has a gateway
   std::function<std::unique_ptr<text_stream>()> make_text; ///< null: tokens only
   tracer::sink_factory open_trace;                         ///< null: no trace
-  std::function<void()> on_ready; ///< rank 0: every rank is ready; may be null
+  /// Rank 0: every rank is ready, with all replicas of the job; may be null.
+  std::function<void(const std::vector<replica_facts>&)> on_ready;
 };
 
 /// The actors of one rank. The only place that spawns. Lives on the reactor's thread, and less long
@@ -86,6 +88,9 @@ class rank_actors {
 
   /// How the job ended for this rank; none while it runs.
   const std::optional<job_end>& end() const { return end_; }
+
+  /// Peers that have missed two heartbeats, by name; empty: none, all is well.
+  std::string find_silent_peers() const;
 
   /// Waits until every peer has what was sent to it, and a goodbye after it; 2 s at most.
   void say_goodbye();
@@ -116,6 +121,7 @@ class rank_actors {
   std::vector<kv_pool_actor> pools_;
   std::vector<std::pair<std::string, caf::actor>> all_; ///< every actor spawned, in order
   std::optional<job_end> end_;
+  std::unordered_map<rank_id, std::uint64_t> heard_us_; ///< when a frame last came from each peer
   std::size_t closed_links_ = 0; ///< whose goodbye has arrived, or whose peer is gone
   std::shared_ptr<std::atomic<bool>> stop_planner_ = std::make_shared<std::atomic<bool>>(false);
   bool down_ = false;

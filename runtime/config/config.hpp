@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/config/device_choice.hpp"
+#include "runtime/config/serve_settings.hpp"
 #include "runtime/core/ids.hpp"
 #include "runtime/exec/backend.hpp"
 #include "runtime/methods/parameters.hpp"
@@ -69,6 +70,7 @@ struct job_config {
   std::vector<model_settings> models; ///< in the order of the file; index = model_id
   method_settings method;
   trace_settings trace;
+  serve_settings serve;
   std::filesystem::path file; ///< the config file itself
 };
 

@@ -12,6 +12,7 @@
 #include "runtime/config/method_keys.hpp"
 #include "runtime/config/overrides.hpp"
 #include "runtime/config/read_method.hpp"
+#include "runtime/config/read_serve.hpp"
 #include "runtime/config/validate.hpp"
 #include "runtime/config/yaml_view.hpp"
 #include "runtime/core/limits.hpp"
@@ -55,6 +56,10 @@ class config_reader {
     const yaml_view trace = top.child("trace");
     trace.check_names("trace");
     read_path(trace.child("directory"), config_.trace.directory);
+    const yaml_view serve = top.child("serve");
+    read_serve(serve, config_.serve);
+    read_path(serve.child("port_file"), config_.serve.port_file);
+    read_path(serve.child("api_key_file"), config_.serve.api_key_file);
     fill_defaults();
   }
 

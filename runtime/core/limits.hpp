@@ -42,6 +42,14 @@ inline constexpr std::size_t link_window_bytes = std::size_t{16} << 20;
 /// Ended requests a scheduler remembers, to drop what arrives late for them.
 inline constexpr std::size_t tombstones_max = 1u << 16;
 
+/// Of one client's call: continuations wanted, stop strings, bytes of each of these.
+inline constexpr std::uint32_t choices_max = 256;
+inline constexpr std::uint32_t stop_strings_max = 16;
+inline constexpr std::size_t stop_string_bytes_max = 1024;
+
+/// Largest logits a client may ask to see of each token.
+inline constexpr std::uint32_t top_logprobs_max = 20;
+
 static_assert((block_tokens & (block_tokens - 1)) == 0, "positions are split by shifting");
 static_assert(frame_bytes_max > std::size_t{context_tokens_max} * sizeof(std::int32_t) * 2);
 static_assert(models_max <= 64, "sets of models are kept in a 64-bit mask");

@@ -5,6 +5,7 @@
 namespace tokenrouter {
 
 void init_log(rank_id rank, std::string_view level) {
+  spdlog::drop("tokenrouter"); // of a job that ran before in this process
   auto logger = spdlog::stderr_logger_mt("tokenrouter");
   logger->set_pattern("%H:%M:%S.%e %l rank " + std::to_string(rank.value) + ": %v");
   const auto parsed = spdlog::level::from_str(std::string(level));

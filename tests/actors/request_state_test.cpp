@@ -151,3 +151,19 @@ BOOST_AUTO_TEST_CASE(usage_adds_up_over_replicas_and_tokens) {
   BOOST_TEST(done.usage[1].generated_tokens == 1u);
   BOOST_TEST(done.usage[1].computed_tokens == 0u);
 }
+
+BOOST_AUTO_TEST_CASE(a_stop_string_ends_it_at_the_token_that_completed_it) {
+  auto state = fresh_state();
+  state.on_commits({made(10, 1, 0), made(11, 2, 1)}, 1500);
+  BOOST_TEST(
+      state.on_commits({made(12, 3, 1), made(13, 4, 0, 1, finish_reason::length)}, 1600).size() ==
+      2u);
+  state.stop_after(3, 1700);
+  const auto done = state.result();
+  BOOST_TEST((done.finish == finish_reason::stop));
+  BOOST_TEST(tokens_of(done.output) == (tokens{1, 2, 3}), boost::test_tools::per_element());
+  BOOST_TEST(done.usage[0].generated_tokens == 1u);
+  BOOST_TEST(done.usage[1].generated_tokens == 2u);
+  BOOST_TEST(done.total_us == 700u);
+  BOOST_TEST(state.on_commits({made(14, 5)}, 1800).empty());
+}

@@ -1,0 +1,43 @@
+#include "launch/serve_parts.hpp"
+
+#include <memory>
+
+namespace tokenrouter {
+
+engine_facts engine_facts_of(const job_view& view) {
+  engine_facts facts;
+  facts.method = view.config.method.name;
+  facts.entry_model = view.model_names.at(view.plan.entry.value);
+  facts.context_tokens_max = view.plan.context_tokens_max;
+  facts.vocab_tokens = view.plan.vocab_tokens;
+  facts.ranks = view.ranks;
+  for (std::size_t i = 0; i < view.plan.models.size(); ++i) {
+    const auto& planned = view.plan.models[i];
+    engine_model model;
+    model.name = planned.name;
+    model.role = view.config.models[i].role;
+    for (const rank_id rank : planned.ranks)
+      model.ranks.push_back(rank.value);
+    model.context_tokens_max = planned.context_tokens_max;
+    facts.models.push_back(std::move(model));
+  }
+  return facts;
+}
+
+call_tools call_tools_of(const job_view& view) {
+  const auto folder = view.config.models[view.plan.entry.value].path;
+  const auto form = std::make_shared<result<chat_template>>(chat_template::load(folder));
+  call_tools tools;
+  tools.words = view.plan.words;
+  tools.render = [form](const std::vector<chat_message>& messages,
+                        const chat_options& options) -> result<std::string> {
+    if (!*form)
+      return tl::unexpected(form->error());
+    return (*form)->render(messages, options);
+  };
+  tools.model_name =
+      view.config.serve.model_name.empty() ? "tokenrouter" : view.config.serve.model_name;
+  return tools;
+}
+
+} // namespace tokenrouter

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/ingress/api_error.hpp"
+#include "runtime/ingress/generation_call.hpp"
+#include "runtime/text/chat_template.hpp"
+#include "runtime/text/tokenizer.hpp"
+
+namespace tokenrouter {
+
+/// What turning a body into tokens needs. May be shared by threads.
+struct call_tools {
+  std::shared_ptr<const tokenizer> words;
+  std::function<result<std::string>(const std::vector<chat_message>&, const chat_options&)> render;
+  std::string model_name; ///< the only one that is served
+};
+
+/// Reads a body. Every field is honoured or refused with a 400 that names it.
+api_result<generation_call> parse_chat(const std::string& body, const call_tools& tools);
+api_result<generation_call> parse_completion(const std::string& body, const call_tools& tools);
+api_result<generation_call> parse_generate(const std::string& body, const call_tools& tools);
+
+} // namespace tokenrouter
