@@ -65,6 +65,10 @@ void accept(self_pointer self, const request_client& client, submit&& order) {
   }
   const start_input begin{order.spec.sampling.seed, order.prompt, order.spec.request_score.value};
   auto start = box.options.entry->start(begin);
+  if (order.only_model) {
+    start.model = *order.only_model;
+    order.spec.pinned = true;
+  }
   if (start.model.value >= box.options.models.size()) {
     answer_unstarted(self, client, order, finish_reason::failed,
                      {errc::internal, "the routing method starts requests on a model that the job "
@@ -138,6 +142,8 @@ void split(self_pointer self, commit_batch&& x) {
   std::unordered_map<request_id, commit_batch> parts;
   for (auto& one : x.commits)
     parts[one.request].commits.push_back(one);
+  for (auto& one : x.prompts)
+    parts[one.request].prompts.push_back(std::move(one));
   for (auto& [id, part] : parts) {
     part.home = x.home;
     forward(self, id, std::move(part));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,9 @@ namespace tokenrouter {
 struct submit {
   std::uint64_t client_tag = 0; ///< the client's own name for it, repeated in every answer
   std::vector<token_id> prompt;
-  request_spec spec;             ///< prompt_tokens is set by the gateway
-  std::vector<std::string> stop; ///< the text ends before the first of these; none is empty
+  request_spec spec;                    ///< prompt_tokens is set by the gateway
+  std::optional<model_id> only_model{}; ///< writes all of it; none: the method routes
+  std::vector<std::string> stop;        ///< the text ends before the first of these; none is empty
 };
 
 /// client → gateway → request. Unknown tags are ignored: it may just have ended.
@@ -36,6 +38,7 @@ struct cancel {
 struct token_delta {
   std::uint64_t client_tag = 0;
   std::vector<commit> commits;
+  std::vector<scored_token_info> prompt{}; ///< with the first, if it was asked for
   std::string text; ///< what they complete; may lag behind by part of a UTF-8 character
 };
 

@@ -35,7 +35,8 @@ bool valid(const handoff& x) {
       std::all_of(x.tokens.begin(), x.tokens.end(), [](token_id t) { return t >= 0; });
   const bool spec_ok = x.spec.prompt_tokens >= 1 && x.spec.prompt_tokens <= end &&
                        x.spec.max_new_tokens >= 1 && valid_sampling(x.spec.sampling) &&
-                       x.spec.replicas.size() <= limits::models_max;
+                       x.spec.replicas.size() <= limits::models_max &&
+                       x.spec.top_logprobs <= limits::top_logprobs_max;
   const bool tentative_ok = x.tentative.size() <= x.tokens.size() &&
                             x.tentative.size() + x.spec.prompt_tokens <= end &&
                             std::all_of(x.tentative.begin(), x.tentative.end(),
@@ -57,11 +58,15 @@ bool valid(const handoff_gap& x) {
 }
 
 bool valid(const commit_batch& x) {
-  return !x.commits.empty() && std::all_of(x.commits.begin(), x.commits.end(), [&](const auto& c) {
+  const bool commits_ok = std::all_of(x.commits.begin(), x.commits.end(), [&](const auto& c) {
     return home_of(c.request) == x.home && c.turn >= 1 && c.token >= 0 &&
            c.position < limits::context_tokens_max && valid_model(c.model) &&
-           valid_finish(c.finish);
+           valid_finish(c.finish) && c.top.size() <= limits::top_logprobs_max;
   });
+  const bool prompts_ok = std::all_of(x.prompts.begin(), x.prompts.end(), [&](const auto& p) {
+    return home_of(p.request) == x.home && p.tokens.size() <= limits::context_tokens_max;
+  });
+  return !(x.commits.empty() && x.prompts.empty()) && commits_ok && prompts_ok;
 }
 
 bool valid(const request_failed& x) {

@@ -42,13 +42,16 @@ struct request_spec {
   std::uint32_t max_new_tokens = 0;
   bool ignore_eos = false;
   sampling_params sampling;
+  std::uint32_t top_logprobs = 0;      ///< likeliest tokens to tell of each position
+  bool prompt_logprobs = false;        ///< tell how likely the prompt's tokens are, too
+  bool pinned = false;                 ///< no routing: where it starts, all of it is written
   exact_float request_score;           ///< the client's routing score; NaN: none
   std::vector<std::uint16_t> replicas; ///< for each model: index of the replica that serves it
 
   template <class Inspector>
   friend auto inspect(Inspector& f, request_spec& x) {
-    return f(x.prompt_tokens, x.max_new_tokens, x.ignore_eos, x.sampling, x.request_score,
-             x.replicas);
+    return f(x.prompt_tokens, x.max_new_tokens, x.ignore_eos, x.sampling, x.top_logprobs,
+             x.prompt_logprobs, x.pinned, x.request_score, x.replicas);
   }
 };
 
@@ -63,15 +66,50 @@ struct announce {
   }
 };
 
+/// A token and its log-probability at some position.
+struct token_score {
+  token_id token = -1;
+  exact_float logprob;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, token_score& x) {
+    return f(x.token, x.logprob);
+  }
+};
+
+/// A token of the prompt, as the model that the request starts on sees it.
+struct scored_token_info {
+  token_id token = -1;
+  exact_float logprob; ///< NaN: nothing comes before it
+  std::vector<token_score> top{};
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, scored_token_info& x) {
+    return f(x.token, x.logprob, x.top);
+  }
+};
+
+/// All tokens of a request's prompt.
+struct prompt_scores {
+  request_id request;
+  std::vector<scored_token_info> tokens;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, prompt_scores& x) {
+    return f(x.request, x.tokens);
+  }
+};
+
 /// A token that is not committed yet, beside its place in handoff::tokens.
 struct tentative_token {
   model_id maker;
   exact_float logprob;
-  exact_float score; ///< of the first routing decision at its position; NaN: none
+  exact_float score;              ///< of the first routing decision at its position; NaN: none
+  std::vector<token_score> top{}; ///< likeliest there, if asked for
 
   template <class Inspector>
   friend auto inspect(Inspector& f, tentative_token& x) {
-    return f(x.maker, x.logprob, x.score);
+    return f(x.maker, x.logprob, x.score, x.top);
   }
 };
 
@@ -133,10 +171,11 @@ struct commit {
   exact_float score; ///< of the first routing decision at this position; NaN: none
   exact_float logprob;
   finish_reason finish = finish_reason::none;
+  std::vector<token_score> top{}; ///< likeliest there, if asked for
 
   template <class Inspector>
   friend auto inspect(Inspector& f, commit& x) {
-    return f(x.request, x.turn, x.position, x.token, x.model, x.score, x.logprob, x.finish);
+    return f(x.request, x.turn, x.position, x.token, x.model, x.score, x.logprob, x.finish, x.top);
   }
 };
 
@@ -144,10 +183,11 @@ struct commit {
 struct commit_batch {
   rank_id home;
   std::vector<commit> commits;
+  std::vector<prompt_scores> prompts{}; ///< of requests that asked, once
 
   template <class Inspector>
   friend auto inspect(Inspector& f, commit_batch& x) {
-    return f(x.home, x.commits);
+    return f(x.home, x.commits, x.prompts);
   }
 };
 

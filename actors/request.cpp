@@ -1,5 +1,9 @@
 #include "actors/request.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace tokenrouter {
 
 namespace {
@@ -69,17 +73,26 @@ void take_text(request_box& box, token_delta& delta, bool is_last) {
   box.text += delta.text;
 }
 
-void take_commits(self_pointer self, std::vector<commit>&& commits) {
+void take_commits(self_pointer self, commit_batch&& batch) {
   auto& box = self->state;
   const auto& options = *box.options;
   if (box.core->ended())
     return;
+  // From another rank, the first token may overtake what is told of the prompt.
+  box.prompt_told = box.prompt_told || !batch.prompts.empty();
+  if (options.order.spec.prompt_logprobs && !box.prompt_told) {
+    std::ranges::move(batch.commits, std::back_inserter(box.held));
+    return;
+  }
+  std::ranges::move(std::exchange(box.held, {}), std::back_inserter(batch.commits));
   token_delta delta;
   delta.client_tag = options.order.client_tag;
-  delta.commits = box.core->on_commits(std::move(commits), options.now_us());
+  delta.commits = box.core->on_commits(std::move(batch.commits), options.now_us());
+  for (auto& one : batch.prompts)
+    delta.prompt = std::move(one.tokens);
   if (options.text)
     take_text(box, delta, box.core->ended());
-  if (!delta.commits.empty())
+  if (!delta.commits.empty() || !delta.prompt.empty())
     self->send(options.client, std::move(delta));
   if (box.core->ended())
     release_all(self);
@@ -107,7 +120,7 @@ request_actor::behavior_type request(self_pointer self, std::shared_ptr<request_
                    box.options->now_us());
   start(self);
   return {
-      [self](commit_batch& x) { take_commits(self, std::move(x.commits)); },
+      [self](commit_batch& x) { take_commits(self, std::move(x)); },
       [self](request_failed& x) {
         end_early(self, finish_reason::failed, {x.code, std::move(x.message)});
       },

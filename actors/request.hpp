@@ -59,6 +59,8 @@ struct request_box {
   std::optional<request_state> core;
   std::shared_ptr<request_options> options;
   stop_scanner stops;
+  bool prompt_told = false;
+  std::vector<commit> held; ///< until the prompt is told, where that was asked for
   std::string text;
   std::size_t awaited_releases = 0; ///< replicas that have yet to answer; counted after the end
 };

@@ -64,6 +64,7 @@ void scheduler_state::take_answers(sequence& s, const step_output& out, std::siz
   for (std::uint32_t i = 1; i < answered; ++i)
     s.answers.push_back(out.earlier.at(next_earlier++));
   s.answers.push_back(out.rows[row]);
+  s.take_scores(out, answered);
   if (needs_.tail_positions <= 1)
     return;
   for (auto it = s.answers.end() - answered; it != s.answers.end(); ++it)
@@ -84,9 +85,14 @@ void scheduler_state::settle(const row_result& r) {
     s.blocks.share(s.spec.prompt_tokens);
   }
   const std::uint32_t committed_before = s.committed_tokens();
-  const step_row_output proposal = s.answers[judge_tentative(r)];
+  if (s.scoring)
+    tell_prompt(r);
+  const std::size_t proposed = judge_tentative(r);
+  const step_row_output proposal = s.answers[proposed];
+  s.proposed_top = s.likeliest.empty() ? std::vector<token_score>{} : s.likeliest[proposed];
   if (!s.finished) {
-    const route_decision decision = role_->route(input_of(s, proposal), s.state);
+    const route_decision decision =
+        s.spec.pinned ? route_decision{} : role_->route(input_of(s, proposal), s.state);
     act(r, decision, proposal);
   }
   if (config_.measure)
@@ -100,6 +106,16 @@ void scheduler_state::settle(const row_result& r) {
   } else if (s.has_turn) {
     s.prepare(needs_);
   }
+}
+
+void scheduler_state::tell_prompt(const row_result& r) const {
+  sequence& s = r.s;
+  const rank_id home = home_of(s.request);
+  auto& batch = r.fx.commits[home];
+  batch.home = home;
+  batch.prompts.push_back({s.request, std::move(s.prompt_scores)});
+  s.scoring = false;
+  s.scored = true;
 }
 
 /// Commits what `receive` accepts and takes the rest back. Returns the answer that is the proposal
@@ -121,8 +137,11 @@ std::size_t scheduler_state::judge_tentative(const row_result& r) {
     return s.answers.size() - 1;
   }
   for (std::size_t i = 0; i < accepted; ++i)
-    if (own[i] == s.tokens[s.committed_tokens() + i])
+    if (own[i] == s.tokens[s.committed_tokens() + i]) {
       s.tentative[i].logprob.value = s.answers[first + i].logprob;
+      if (!s.likeliest.empty())
+        s.tentative[i].top = s.likeliest[first + i];
+    }
   if (accepted < count) {
     const std::uint32_t dropped = s.drop_tentative(accepted);
     counters_.rolled_back_tokens += dropped;
@@ -175,7 +194,7 @@ void scheduler_state::act(const row_result& r, const route_decision& decision,
   case route_action::stay:
   case route_action::go_keep:
     if (decision.forced.empty())
-      append_tentative(s, proposal.token, proposal.logprob, score);
+      append_tentative(s, proposal.token, proposal.logprob, score, std::move(s.proposed_top));
     for (const token_id token : decision.forced)
       append_tentative(s, token, 0, score);
     commit_tentative(r, s.tentative.size());
@@ -186,7 +205,7 @@ void scheduler_state::act(const row_result& r, const route_decision& decision,
       fail_role(r, "kept a token tentative that would finish the request");
       return;
     }
-    append_tentative(s, proposal.token, proposal.logprob, score);
+    append_tentative(s, proposal.token, proposal.logprob, score, std::move(s.proposed_top));
     s.position_score = {};
     break;
   case route_action::go_drop:
@@ -196,10 +215,10 @@ void scheduler_state::act(const row_result& r, const route_decision& decision,
     hand_over(r, decision, proposal);
 }
 
-void scheduler_state::append_tentative(sequence& s, token_id token, float logprob,
-                                       float score) const {
+void scheduler_state::append_tentative(sequence& s, token_id token, float logprob, float score,
+                                       std::vector<token_score> top) const {
   s.tokens.push_back(token);
-  s.tentative.push_back({config_.self.model, {logprob}, {score}});
+  s.tentative.push_back({config_.self.model, {logprob}, {score}, std::move(top)});
 }
 
 /// Commits the first `count` tentative tokens; after one that finishes the request the rest goes.
@@ -217,7 +236,7 @@ void scheduler_state::commit_tentative(const row_result& r, std::size_t count) {
     auto& batch = r.fx.commits[home];
     batch.home = home;
     batch.commits.push_back(
-        {s.request, s.turn, position, token, x.maker, x.score, x.logprob, finish});
+        {s.request, s.turn, position, token, x.maker, x.score, x.logprob, finish, x.top});
     if (config_.trace)
       r.fx.trace.tokens.push_back({r.now_us, s.request.value, position, token, s.turn,
                                    x.score.value, x.logprob.value, x.maker.value,

@@ -272,6 +272,14 @@ void scheduler_state::append_row(const sequence& s, const planned_row& plan, ste
   row.sampling = s.spec.sampling;
   row.sample_stream =
       sample_stream(needs_.shares_sampling_stream ? std::uint16_t{0} : config_.self.model.value);
+  if (row.answered_positions > 0)
+    row.likeliest_count = s.spec.top_logprobs;
+  if (s.scoring) {
+    row.scored_offset = static_cast<std::uint32_t>(in.scored_tokens.size());
+    const std::uint32_t end = std::min(s.kv_tokens + plan.token_count, s.spec.prompt_tokens - 1);
+    for (std::uint32_t at = s.kv_tokens; at < end; ++at, ++row.scored_positions)
+      in.scored_tokens.push_back(s.tokens[at + 1]);
+  }
   if (plan.last && s.mix.weight.value > 0) {
     row.mix_weight = s.mix.weight.value;
     row.mix_offset = static_cast<std::uint32_t>(in.mixes.size());

@@ -135,9 +135,11 @@ class scheduler_state {
                     std::size_t& next_earlier) const;
   std::size_t judge_tentative(const row_result& r);
   void settle(const row_result& r);
+  void tell_prompt(const row_result& r) const;
   void act(const row_result& r, const route_decision& decision, const step_row_output& proposal);
   route_input input_of(const sequence& s, const step_row_output& proposal) const;
-  void append_tentative(sequence& s, token_id token, float logprob, float score) const;
+  void append_tentative(sequence& s, token_id token, float logprob, float score,
+                        std::vector<token_score> top = {}) const;
   void commit_tentative(const row_result& r, std::size_t count);
   void hand_over(const row_result& r, const route_decision& decision,
                  const step_row_output& proposal);

@@ -31,6 +31,7 @@ void sequence::take(handoff&& x, std::uint32_t models, std::uint64_t now_us) {
 
 void sequence::prepare(const role_needs& needs) {
   answers.clear();
+  likeliest.clear();
   // A turn that comes back with nothing new: the last position runs again to propose.
   const std::uint32_t proposing = (judging ? committed_tokens() : length()) - 1;
   answer_from = proposing;
@@ -47,7 +48,29 @@ void sequence::prepare(const role_needs& needs) {
     const std::uint32_t window_from = std::max(proposing - before, first_window_position());
     answer_from = std::min(answer_from, first_unknown(window_from, recorded_positions));
   }
+  // The prompt as the model sees it that the request starts on.
+  scoring = spec.prompt_logprobs && !scored && turn == 1;
+  if (scoring) {
+    answer_from = 0;
+    prompt_scores.assign(1, {tokens.front(), {}, {}});
+  }
   cut_kv(answer_from);
+}
+
+void sequence::take_scores(const step_output& out, std::uint32_t answered) {
+  if (spec.top_logprobs == 0 && !scoring)
+    return;
+  const std::uint32_t first = std::max(answer_from, kv_tokens);
+  for (std::uint32_t i = 0; i < answered; ++i) {
+    const step_row_output& one = answers[answers.size() - answered + i];
+    std::vector<token_score> top;
+    for (std::uint32_t k = 0; k < spec.top_logprobs; ++k)
+      if (const auto& x = out.likeliest.at(one.likeliest_offset + k); x.token >= 0)
+        top.push_back({x.token, {x.logprob}});
+    if (scoring && first + i + 1 < spec.prompt_tokens)
+      prompt_scores.push_back({tokens[first + i + 1], {one.scored_logprob}, top});
+    likeliest.push_back(std::move(top));
+  }
 }
 
 std::uint32_t sequence::first_unknown(std::uint32_t from, std::uint32_t known) const {

@@ -26,6 +26,8 @@ struct sequence {
   bool doomed = false;     ///< released while in a step
   bool finished = false;   ///< its last token was committed here
   bool judging = false;    ///< the tentative tokens are a peer's: `receive` decides on them
+  bool scoring = false;    ///< the prompt's tokens are scored on the way
+  bool scored = false;     ///< … and that was told
   bool remembered = false; ///< its prompt's KV is in the prefix cache
   std::uint64_t age = 0;
   std::uint64_t ready_since_us = 0;
@@ -39,9 +41,12 @@ struct sequence {
   request_spec spec;
   method_state state;
 
-  std::uint32_t answer_from = 0;        ///< first position whose answer is wanted
-  std::vector<step_row_output> answers; ///< of positions answer_from … kv_tokens − 1
-  std::vector<float> tail_entropies;    ///< of the positions before kv_tokens, oldest first
+  std::uint32_t answer_from = 0;                   ///< first position whose answer is wanted
+  std::vector<step_row_output> answers;            ///< of positions answer_from … kv_tokens − 1
+  std::vector<std::vector<token_score>> likeliest; ///< beside `answers`, if asked for
+  std::vector<token_score> proposed_top;           ///< … of the proposal
+  std::vector<scored_token_info> prompt_scores;    ///< of the prompt's tokens so far, if asked for
+  std::vector<float> tail_entropies; ///< of the positions before kv_tokens, oldest first
   /// So many positions before kv_tokens were all answered here, by what holds their KV: heads may
   /// read them in a window.
   std::uint32_t recorded_positions = 0;
@@ -66,6 +71,9 @@ struct sequence {
 
   /// Takes a turn that was judged acceptable. Keeps the KV that still fits.
   void take(handoff&& x, std::uint32_t models, std::uint64_t now_us);
+
+  /// Notes what a step told of the last `answered` answers beside their tokens.
+  void take_scores(const step_output& out, std::uint32_t answered);
 
   /// Before the next step: which positions must be answered, and from where KV must be run again
   /// for that: all whose signals or windows the role wants and that are not known any more.

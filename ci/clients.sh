@@ -13,8 +13,10 @@ stop() {
 }
 trap stop EXIT
 
-python3 -m venv "$work/venv"
-"$work/venv/bin/pip" install --quiet openai
+# CLIENTS_VENV keeps the packages from one run to the next.
+venv=${CLIENTS_VENV:-$work/venv}
+[ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
+"$venv/bin/python" -c "import openai" 2>/dev/null || "$venv/bin/pip" install --quiet openai
 
 as_root=()
 [ "$(id -u)" -ne 0 ] || as_root=(--allow-run-as-root)
@@ -28,7 +30,7 @@ for _ in $(seq 600); do
 done
 url=http://127.0.0.1:$(cat "$work/port")
 $program wait --url "$url" --timeout-s 60
-timeout 200 "$work/venv/bin/python" ci/clients/openai_sdk.py "$url"
+timeout 200 "$venv/bin/python" ci/clients/openai_sdk.py "$url"
 
 kill -TERM "$(cat "$work/pid")"
 wait "$server"

@@ -39,6 +39,7 @@ FOREIGN = [
     ("runtime/methods/", r"caf/|torch/|ATen/|mpi\.h|ucp/|hdf5|yaml-cpp|spdlog|<chrono>|<iostream>"),
     ("actors/", r"torch/|ATen/|cuda|mpi\.h|ucp/|hdf5|nccl"),
     ("runtime/exec/", r"caf/|mpi\.h|ucp/|hdf5|yaml-cpp"),
+    ("runtime/ingress/", r"caf/|torch/|ATen/|mpi\.h|ucp/|hdf5|yaml-cpp"),
     ("runtime/text/", r"caf/|torch/|ATen/|mpi\.h|ucp/|hdf5"),
 ]
 UNITS = ("_tokens", "_blocks", "_bytes", "_us", "_ms", "_rows", "_max", "_min", "_fraction",

@@ -110,6 +110,9 @@ result<void> serving::start(job_view& view) {
     return tl::unexpected(keys.error());
   endpoints.api_keys = std::move(*keys);
   service_ = std::make_unique<service>(*engine_, std::move(endpoints));
+  std::error_code none; // of an earlier run: it would send clients elsewhere
+  if (!settings_.port_file.empty())
+    std::filesystem::remove(settings_.port_file, none);
   auto server = http_server::start(http_settings_of(settings_), *service_);
   if (!server)
     return tl::unexpected(server.error());

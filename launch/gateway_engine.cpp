@@ -1,6 +1,7 @@
 #include "launch/gateway_engine.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <caf/actor_system.hpp>
@@ -26,8 +27,19 @@ const char* refusal_of(engine_phase phase) {
   return nullptr;
 }
 
+std::vector<token_logprob> top_of(const std::vector<token_score>& from) {
+  std::vector<token_logprob> top;
+  for (const auto& x : from)
+    top.push_back({x.token, x.logprob.value});
+  return top;
+}
+
 generated_token token_of(const commit& x) {
-  return {x.token, x.model, x.logprob.value, x.score.value, {}};
+  return {x.token, x.model, x.logprob.value, x.score.value, top_of(x.top)};
+}
+
+generated_token token_of(const scored_token_info& x) {
+  return {x.token, {}, x.logprob.value, std::numeric_limits<float>::quiet_NaN(), top_of(x.top)};
 }
 
 submit submit_of(std::uint64_t tag, generation_order&& order) {
@@ -38,6 +50,9 @@ submit submit_of(std::uint64_t tag, generation_order&& order) {
   x.spec.ignore_eos = order.ignore_eos;
   x.spec.sampling = order.sampling;
   x.spec.request_score.value = order.request_score;
+  x.spec.top_logprobs = order.top_logprobs;
+  x.spec.prompt_logprobs = order.prompt_logprobs;
+  x.only_model = order.only_model;
   x.stop = std::move(order.stop);
   return x;
 }
@@ -210,10 +225,12 @@ void gateway_engine::take_delta(const token_delta& x) {
   if (found == generations_.end())
     return;
   auto& live = found->second;
-  const bool first = live.output_tokens == 0;
+  const bool first = live.output_tokens == 0 && !x.commits.empty();
   live.output_tokens += x.commits.size();
   generation_delta delta;
   delta.text = x.text;
+  for (const auto& one : x.prompt)
+    delta.prompt_tokens.push_back(token_of(one));
   for (const auto& one : x.commits)
     delta.tokens.push_back(token_of(one));
   {
@@ -253,6 +270,8 @@ void gateway_engine::end(std::unordered_map<std::uint64_t, live_generation>::ite
     --group;
     counts_.live_tokens -= live.prompt_tokens + live.output_tokens;
     counts_.handoffs += x.handoffs;
+    counts_.ttft_us += x.ttft_us;
+    counts_.ttft_count += live.output_tokens > 0 ? 1 : 0;
     for (std::size_t i = 0; i < std::min(x.work.size(), counts_.models.size()); ++i) {
       counts_.models[i].computed_tokens += x.work[i].computed_tokens;
       counts_.models[i].cached_tokens += x.work[i].cached_tokens;

@@ -37,6 +37,8 @@ call_tools call_tools_of(const job_view& view) {
   };
   tools.model_name =
       view.config.serve.model_name.empty() ? "tokenrouter" : view.config.serve.model_name;
+  if (view.model_names.size() > 1)
+    tools.single_models = view.model_names;
   return tools;
 }
 

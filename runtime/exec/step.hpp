@@ -36,6 +36,12 @@ struct step_row {
   /// mix_weight · softmax(logits)(x), q in step_input::mixes at mix_offset.
   float mix_weight = 0;
   std::uint32_t mix_offset = 0;
+  /// So many of the likeliest tokens are told of each answered position, at most top_logprobs_max.
+  std::uint32_t likeliest_count = 0;
+  /// The first so many answered positions are scored as well: how likely is the token of
+  /// step_input::scored_tokens, from scored_offset on, after each of them?
+  std::uint32_t scored_positions = 0;
+  std::uint32_t scored_offset = 0;
 };
 
 struct block_copy {
@@ -49,6 +55,7 @@ struct step_input {
   std::vector<token_id> tokens;
   std::vector<block_id> block_tables;
   std::vector<step_row> rows;
+  std::vector<token_id> scored_tokens; ///< legal for sampling
   std::vector<float> mixes; ///< probabilities over the vocabulary legal for sampling, per use
 
   void clear() {
@@ -56,6 +63,7 @@ struct step_input {
     tokens.clear();
     block_tables.clear();
     rows.clear();
+    scored_tokens.clear();
     mixes.clear();
   }
 };
@@ -71,6 +79,14 @@ struct step_row_output {
   float epistemic = 0;
   std::array<float, limits::heads_max> head_scores{}; ///< in the order of load
   std::uint32_t distribution_offset = 0; ///< into step_output::distributions, if asked for
+  std::uint32_t likeliest_offset = 0;    ///< into step_output::likeliest, if asked for
+  float scored_logprob = 0;              ///< of the scored token, as `logprob`; if asked for
+};
+
+/// A token and ln softmax(raw logits) of it, temperature 1.
+struct token_likelihood {
+  token_id token = -1; ///< -1: the vocabulary has no more
+  float logprob = 0;
 };
 
 struct step_output {
@@ -82,7 +98,10 @@ struct step_output {
   /// asked for signal::distribution.
   std::vector<float> distributions;
   std::uint32_t distribution_tokens = 0; ///< entries of each
-  std::uint32_t step_us = 0;             ///< wall time inside the backend
+  /// Likeliest first (the smaller id wins a tie), step_row::likeliest_count for each answered
+  /// position of the rows that ask.
+  std::vector<token_likelihood> likeliest;
+  std::uint32_t step_us = 0; ///< wall time inside the backend
 };
 
 } // namespace tokenrouter

@@ -4,6 +4,7 @@
 
 #include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
+#include "runtime/exec/likelihood.hpp"
 
 namespace tokenrouter {
 namespace {
@@ -55,6 +56,7 @@ void lay_out_results(const step_input& in, std::uint32_t vocab_legal_tokens, ste
   out.earlier.assign(earlier, step_row_output{});
   out.distributions.resize(std::size_t{distributions} * vocab_legal_tokens);
   out.distribution_tokens = vocab_legal_tokens;
+  place_likeliest(in, out);
 }
 
 } // namespace tokenrouter

@@ -19,11 +19,14 @@ constexpr std::uint32_t completion_tokens_default = 16;
 constexpr std::uint32_t generate_tokens_default = 128;
 
 void read_model(field_reader& in, const call_tools& tools, generation_call& out) {
-  const auto name = in.text("model");
-  out.model = name.value_or(tools.model_name);
-  if (out.model != tools.model_name)
-    in.fault({404, "there is no model '" + out.model + "' here; it is '" + tools.model_name + "'",
-              "model", "model_not_found", 0});
+  out.model = in.text("model").value_or(tools.model_name);
+  if (out.model == tools.model_name)
+    return;
+  const auto found = std::ranges::find(tools.single_models, out.model);
+  if (found == tools.single_models.end())
+    return in.fault({404, "there is no model '" + out.model + "' here; see /v1/models", "model",
+                     "model_not_found", 0});
+  out.each.only_model = model_id{static_cast<std::uint16_t>(found - tools.single_models.begin())};
 }
 
 void read_stream(field_reader& in, generation_call& out) {

@@ -16,7 +16,8 @@ namespace tokenrouter {
 struct call_tools {
   std::shared_ptr<const tokenizer> words;
   std::function<result<std::string>(const std::vector<chat_message>&, const chat_options&)> render;
-  std::string model_name; ///< the only one that is served
+  std::string model_name;                 ///< of the job as a whole
+  std::vector<std::string> single_models; ///< each may be asked for alone; index = model_id
 };
 
 /// Reads a body. Every field is honoured or refused with a 400 that names it.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ struct generation_order {
   std::uint32_t max_new_tokens = 16;
   bool ignore_eos = false;
   sampling_params sampling;
-  std::vector<std::string> stop;  ///< the text ends before the first of them; none is empty
-  std::uint32_t top_logprobs = 0; ///< likeliest tokens to tell of each position
-  bool prompt_logprobs = false;   ///< tell those of the prompt's tokens too
+  std::vector<std::string> stop;      ///< the text ends before the first of them; none is empty
+  std::optional<model_id> only_model; ///< writes all of it; none: the method routes
+  std::uint32_t top_logprobs = 0;     ///< likeliest tokens to tell of each position
+  bool prompt_logprobs = false;       ///< tell those of the prompt's tokens too
   float request_score = std::numeric_limits<float>::quiet_NaN(); ///< for query-level routing
 };
 
@@ -106,6 +108,8 @@ struct engine_counts {
   std::uint32_t running = 0;     ///< some tokens, no end yet
   std::uint64_t live_tokens = 0; ///< prompt and output of both
   std::uint64_t handoffs = 0;    ///< of requests that have ended
+  std::uint64_t ttft_us = 0;     ///< of all that have a first token and have ended, added up
+  std::uint64_t ttft_count = 0;  ///< … and how many those are
   std::uint64_t finished = 0;    ///< by stop or length
   std::uint64_t cancelled = 0;
   std::uint64_t failed = 0;

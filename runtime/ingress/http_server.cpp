@@ -23,6 +23,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+constexpr int send_buffer_bytes = 256 << 10;
 constexpr auto accept_pause = std::chrono::milliseconds(50);
 constexpr auto stop_poll = std::chrono::milliseconds(5);
 
@@ -91,6 +92,8 @@ void http_server::parts::take(error_code ec, tcp::socket socket) {
   }
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
+  // What a slow client leaves with the kernel is bounded as well.
+  socket.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), ignored);
   const bool full = shared->connections >= shared->settings.connections_max;
   const auto strand = socket.get_executor();
   asio::post(strand, [connection = std::move(socket), common = shared, full]() mutable {

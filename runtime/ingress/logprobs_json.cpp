@@ -55,6 +55,7 @@ answer_json completion_logprobs(const tokenizer& words, std::span<const generate
       top = answer_json::object();
       for (const auto& y : x.top)
         top.emplace(token_text(words, y.token), finite_logprob(y.logprob));
+      top.emplace(token_text(words, x.token), finite_logprob(x.logprob));
     }
     tops.push_back(std::move(top));
     offsets.push_back(text_offset);

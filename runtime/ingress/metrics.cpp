@@ -142,6 +142,11 @@ std::string metrics::page(const engine_facts& facts, const engine_counts& counts
   write_value(out, {"tokenrouter_handoffs_total"}, "counter",
               "Handoffs between models, of requests that have ended", label,
               static_cast<double>(counts.handoffs));
+  const char* inside = "tokenrouter_engine_time_to_first_token_seconds";
+  write_heading(out, inside, "summary",
+                "The same inside the job, of continuations that have ended");
+  out += fmt::format("{}_sum{{{}}} {}\n{}_count{{{}}} {}\n", inside, label, seconds(counts.ttft_us),
+                     inside, label, counts.ttft_count);
   write_heading(out, "tokenrouter_phase", "gauge", "What the job is at");
   out += fmt::format("tokenrouter_phase{{phase=\"{}\"}} 1\n", phase_text(counts.phase));
   write_models(out, facts, counts);

@@ -107,9 +107,9 @@ void service::handle(const http_call& call, const std::shared_ptr<exchange>& cli
   }
   constexpr std::string_view one_model = "/v1/models/";
   if (call.method == "GET" && path.starts_with(one_model)) {
-    if (path.substr(one_model.size()) == options_.tools.model_name)
-      return reply_json(*client,
-                        dump(model_json(options_.tools.model_name, started_s_, job_.facts())));
+    for (const auto& name : served_names())
+      if (path.substr(one_model.size()) == name)
+        return reply_json(*client, dump(model_json(name, started_s_, job_.facts())));
     return reply_error(*client, counted_,
                        {404, "there is no such model here", "model", "model_not_found", 0});
   }
@@ -117,6 +117,13 @@ void service::handle(const http_call& call, const std::shared_ptr<exchange>& cli
     return reply_error(*client, counted_,
                        {405, "the method is not " + call.method + " here", "", "", 0});
   reply_error(*client, counted_, {404, "there is nothing at " + std::string(path), "", "", 0});
+}
+
+std::vector<std::string> service::served_names() const {
+  std::vector<std::string> names = {options_.tools.model_name};
+  const auto& single = options_.tools.single_models;
+  names.insert(names.end(), single.begin(), single.end());
+  return names;
 }
 
 std::string service::fresh_id(const char* prefix) {
@@ -157,8 +164,9 @@ void service::generate(const http_call& call, const std::shared_ptr<exchange>& c
 void service::models(const http_call&, const std::shared_ptr<exchange>& client) {
   answer_json out;
   out["object"] = "list";
-  out["data"] =
-      answer_json::array({model_json(options_.tools.model_name, started_s_, job_.facts())});
+  out["data"] = answer_json::array();
+  for (const auto& name : served_names())
+    out["data"].push_back(model_json(name, started_s_, job_.facts()));
   reply_json(*client, dump(out));
 }
 

@@ -56,6 +56,7 @@ class service {
   bool may_enter(const http_call& call, std::string_view path) const;
   void reply_json(exchange& client, std::string body);
   void reply_health(exchange& client, const std::string& fault);
+  std::vector<std::string> served_names() const;
   std::string fresh_id(const char* prefix);
 
   engine& job_;

@@ -1,5 +1,7 @@
 #include "runtime/ingress/text_calls.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "runtime/ingress/answer_json.hpp"
@@ -12,9 +14,10 @@ namespace {
 
 void take_model(field_reader& in, const call_tools& tools) {
   const auto name = in.text("model");
-  if (name && *name != tools.model_name)
-    in.fault({404, "there is no model '" + *name + "' here; it is '" + tools.model_name + "'",
-              "model", "model_not_found", 0});
+  if (name && *name != tools.model_name &&
+      std::ranges::find(tools.single_models, *name) == tools.single_models.end())
+    in.fault({404, "there is no model '" + *name + "' here; see /v1/models", "model",
+              "model_not_found", 0});
 }
 
 } // namespace

@@ -26,15 +26,15 @@ handoff sample_handoff() {
   x.tokens = {10, 0, 99};
   x.kv_tokens = {9, 10};
   x.position_score = {0.5f};
-  x.tentative = {{{1}, {-0.5f}, {nan_score}}};
+  x.tentative = {{{1}, {-0.5f}, {nan_score}, {{7, {-0.25f}}, {8, {-3.0f}}}}};
   x.mix = {{0.25f}, {{0.5f}, {0.5f}}};
-  x.spec = {6, 20, true, {0.7f, 40, 0.9f, 0.1f, 1234567890123ull}, {0.75f}, {0, 3}};
+  x.spec = {6, 20, true, {0.7f, 40, 0.9f, 0.1f, 1234567890123ull}, 2, true, true, {0.75f}, {0, 3}};
   x.state.set(std::uint64_t{77});
   return x;
 }
 
 commit sample_commit() {
-  return {id, 4, 9, 42, {1}, {0.25f}, {-1.5f}, finish_reason::length};
+  return {id, 4, 9, 42, {1}, {0.25f}, {-1.5f}, finish_reason::length, {{42, {-1.5f}}}};
 }
 
 using any_message =
@@ -45,7 +45,9 @@ std::vector<any_message> one_of_each() {
   return {
       sample_handoff(),
       handoff_gap{id, 4, {{1}, 0}, {{2}, 1}, 17},
-      commit_batch{{3}, {sample_commit(), sample_commit()}},
+      commit_batch{{3},
+                   {sample_commit(), sample_commit()},
+                   {{id, {{5, {}, {}}, {6, {-1.0f}, {{6, {-1.0f}}}}}}}},
       request_failed{id, errc::mismatch, "no way \n\xe2\x82\xac"},
       release{id, {{2}, 1}},
       released{id, {{2}, 1}, 1ull << 40, 4, 5, 3},
@@ -115,10 +117,15 @@ BOOST_AUTO_TEST_CASE(a_handoff_keeps_every_field) {
   BOOST_TEST(got.tentative[0].maker.value == 1u);
   BOOST_TEST(got.tentative[0].logprob.value == -0.5f);
   BOOST_TEST(std::isnan(got.tentative[0].score.value));
+  BOOST_REQUIRE(got.tentative[0].top.size() == 2u);
+  BOOST_TEST(got.tentative[0].top[1].token == 8);
+  BOOST_TEST(got.tentative[0].top[1].logprob.value == -3.0f);
   BOOST_TEST(got.mix.weight.value == 0.25f);
   BOOST_TEST(got.mix.distribution.size() == 2u);
   BOOST_TEST(got.spec.request_score.value == 0.75f);
   BOOST_TEST(got.spec.replicas == sent.spec.replicas);
+  BOOST_TEST(got.spec.top_logprobs == 2u);
+  BOOST_TEST((got.spec.prompt_logprobs && got.spec.pinned));
   BOOST_TEST(got.position_score.value == sent.position_score.value);
   BOOST_TEST(got.spec.prompt_tokens == sent.spec.prompt_tokens);
   BOOST_TEST(got.spec.max_new_tokens == sent.spec.max_new_tokens);

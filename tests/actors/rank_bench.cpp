@@ -20,6 +20,8 @@ rank_client::behavior_type client(rank_client::stateful_pointer<client_box> self
       [log](const token_delta& x) {
         auto& list = log->streamed[x.client_tag];
         list.insert(list.end(), x.commits.begin(), x.commits.end());
+        if (!x.prompt.empty())
+          log->prompts.emplace(x.client_tag, x.prompt);
       },
       [log](const request_done& x) {
         ++log->answers;

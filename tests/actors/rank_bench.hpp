@@ -37,6 +37,7 @@ inline constexpr std::uint32_t rank_context_tokens = 256;
 struct client_log {
   std::map<std::uint64_t, request_done> done;
   std::map<std::uint64_t, std::vector<commit>> streamed;
+  std::map<std::uint64_t, std::vector<scored_token_info>> prompts;
   std::uint64_t answers = 0; ///< more than done.size(): a request was answered twice
 };
 

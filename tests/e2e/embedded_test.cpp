@@ -176,20 +176,3 @@ BOOST_AUTO_TEST_CASE(requests_that_make_no_sense_are_refused) {
   BOOST_TEST((answer.finish == tr::outcome::failed));
   BOOST_TEST((answer.failure.message.find("99999") != std::string::npos));
 }
-
-BOOST_AUTO_TEST_CASE(a_program_out_of_tree_is_built_from_the_package_alone) {
-  const scratch_folder scratch;
-  const fs::path build = fs::path(program()).parent_path();
-  must_run("cmake --install " + build.string() + " --prefix " + scratch.file("package"));
-  const std::string share = scratch.file("package/share/tokenrouter");
-  must_run("cmake -S " + share + "/examples/embedded -B " + scratch.file("build") +
-           " -DCMAKE_PREFIX_PATH=" + scratch.file("package") + " && cmake --build " +
-           scratch.file("build"));
-  const std::string run = scratch.file("build/embedded") + " " + share + "/configs/" +
-                          config.substr(config.find('/') + 1) + " 'What is 3 * 14?'";
-  const auto alone = must_run(run);
-  BOOST_TEST((alone.find("42") != std::string::npos), alone);
-  BOOST_TEST((alone.find("--- ") != std::string::npos), alone);
-  const auto two = must_run(mpirun(2) + run);
-  BOOST_TEST(two.substr(0, two.find("--- ")) == alone.substr(0, alone.find("--- ")));
-}

@@ -189,6 +189,23 @@ void run_calls(std::uint16_t port, int calls, int clients, unsigned seed, tally&
     thread.join();
 }
 
+/// Mean time to the first token of calls one after the other: inside the job, and at HTTP.
+void measure_first_token(const test_server& server) {
+  constexpr int calls = 200;
+  http_client client(server.port());
+  for (int i = 0; i < calls; ++i)
+    client.post("/v1/completions", json{{"prompt", "Maya has " + std::to_string(i)},
+                                        {"max_tokens", 2},
+                                        {"stream", true},
+                                        {"temperature", 0}});
+  const auto mean_ms = [&](const std::string& name) {
+    return 1000 * server.metric(name + "_sum") / server.metric(name + "_count");
+  };
+  std::printf("first token after %.3f ms inside the job, %.3f ms at HTTP\n",
+              mean_ms("tokenrouter_engine_time_to_first_token_seconds"),
+              mean_ms("tokenrouter_time_to_first_token_seconds"));
+}
+
 bool is_idle(const test_server& server) {
   for (int i = 0; i < 300; ++i) {
     if (server.metric("tokenrouter_requests_running") +
@@ -207,6 +224,7 @@ int main(int argc, char** argv) {
   const int clients = argc > 2 ? std::atoi(argv[2]) : 16;
   test_server server(2, "configs/r2r/abacus-xs_abacus-m.yaml",
                      "--set serve.body_bytes_max=200000 --set serve.requests_max=40");
+  measure_first_token(server);
   tally out;
   run_calls(server.port(), calls / 5, clients, 1, out); // caches and arenas fill
   bool idle = is_idle(server);

@@ -257,6 +257,61 @@ BOOST_AUTO_TEST_CASE(a_client_that_hangs_up_cancels_its_request) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_client_that_takes_nothing_is_cut_off) {
+  test_server server(0, config, "--set serve.unsent_bytes_max=20000");
+  http_client client(server.port(), 4096);
+  json body = endless_body();
+  body["stream"] = true;
+  body["n"] = 16;
+  body["logprobs"] = 0; // makes chunks longer
+  const std::string text = body.dump();
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+              std::to_string(text.size()) + "\r\n\r\n" + text);
+  BOOST_REQUIRE(becomes(server, "tokenrouter_requests_running", 16));
+  for (int i = 0; i < 20 && !becomes(server, "tokenrouter_requests_running", 0); ++i)
+    continue;
+  const auto counts = http_client(server.port()).get("/v1/routing").json()["requests"];
+  BOOST_TEST(counts["cancelled"] == 16);
+}
+
+BOOST_AUTO_TEST_CASE(connections_beyond_the_limit_are_told_to_come_again) {
+  test_server server(0, config, "--set serve.connections_max=2");
+  std::vector<std::unique_ptr<http_client>> open;
+  http_answer refused;
+  for (int i = 0; i < 3; ++i) {
+    open.push_back(std::make_unique<http_client>(server.port()));
+    refused = open.back()->get("/v1/models");
+    BOOST_TEST(refused.status == (i < 2 ? 200 : 503));
+  }
+  BOOST_TEST(refused.headers.contains("retry-after"));
+  open.erase(open.begin());
+  for (int i = 0; i < 100 && refused.status != 200; ++i) {
+    refused = http_client(server.port()).get("/v1/models");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  BOOST_TEST(refused.status == 200);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_hangs_makes_it_unhealthy_until_it_goes_on) {
+  test_server server(2, config, "--set system.peer_timeout_ms=60000");
+  http_client client(server.port());
+  BOOST_TEST(client.get("/health").status == 200);
+  const auto becomes_status = [&](int status) {
+    http_answer answer;
+    for (int i = 0; i < 200 && answer.status != status; ++i) {
+      answer = client.get("/health");
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return answer;
+  };
+  kill(server.process_of(1), SIGSTOP);
+  const auto hung = becomes_status(503);
+  kill(server.process_of(1), SIGCONT);
+  BOOST_TEST(hung.status == 503);
+  BOOST_TEST((hung.body.find("rank 1") != std::string::npos), hung.body);
+  BOOST_TEST(becomes_status(200).status == 200);
+}
+
 BOOST_AUTO_TEST_CASE(a_signal_lets_requests_end_and_no_others_begin) {
   test_server server(2, config);
   http_client streaming(server.port()), other(server.port());

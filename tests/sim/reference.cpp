@@ -21,7 +21,7 @@ class reference_run {
     const auto entry = make_entry(s.topology, s.parameters).value();
     auto start =
         entry->start({order.spec.sampling.seed, order.prompt, order.spec.request_score.value});
-    model_ = start.model;
+    model_ = order.only_model.value_or(start.model);
     state_ = std::move(start.state);
   }
 
@@ -103,7 +103,7 @@ class reference_run {
     in.epistemic = proposal.epistemic;
     in.head_score = proposal.head_scores[0];
     in.tail_entropies = tail;
-    act(role().route(in, state_), proposal.token);
+    act(order_.only_model ? route_decision{} : role().route(in, state_), proposal.token);
   }
 
   void act(const route_decision& decision, token_id proposed) {
@@ -163,9 +163,22 @@ std::vector<token_id> plain_output(const scenario& s, const submit& order, model
   alone.topology = {{"plain"}, {0}};
   alone.backends = {s.backends[model.value]};
   std::vector<token_id> tokens;
-  for (const auto& x : expected_output(alone, order))
+  submit alike = order;
+  alike.only_model.reset();
+  for (const auto& x : expected_output(alone, alike))
     tokens.push_back(x.token);
   return tokens;
+}
+
+std::vector<float> prompt_logprobs(const scenario& s, const submit& order) {
+  const auto entry = make_entry(s.topology, s.parameters).value();
+  const auto start =
+      entry->start({order.spec.sampling.seed, order.prompt, order.spec.request_score.value});
+  const auto& backend = s.backends[order.only_model.value_or(start.model).value];
+  std::vector<float> out;
+  for (std::size_t i = 1; i < order.prompt.size(); ++i)
+    out.push_back(scripted_logprob(backend, std::span(order.prompt).first(i), order.prompt[i]));
+  return out;
 }
 
 bool is_identity(const scenario& s, const submit& order) {

@@ -80,6 +80,20 @@ void draw_requests(dice& d, scenario& s) {
   }
 }
 
+/// What some clients wish beside tokens. Draws from a stream of its own, as draw_network.
+void draw_wishes(scenario& s) {
+  dice d(s.seed ^ 0x7769736865730000);
+  if (!d.one_in(3))
+    return;
+  for (auto& order : s.requests) {
+    order.spec.prompt_logprobs = d.one_in(3);
+    order.spec.top_logprobs = d.one_in(3) ? d.between(1, 3) : 0;
+    if (d.one_in(5))
+      order.only_model = model_id{static_cast<std::uint16_t>(
+          d.between(0, static_cast<std::uint32_t>(s.backends.size()) - 1))};
+  }
+}
+
 std::uint32_t head_window_positions(const scenario& s, std::size_t model) {
   const model_id self{static_cast<std::uint16_t>(model)};
   return make_role(self, s.topology, s.parameters).value()->needs().head_window_positions;
@@ -134,6 +148,7 @@ scenario make_scenario(std::uint64_t seed) {
   }
   draw_network(s);
   draw_requests(d, s);
+  draw_wishes(s);
   if (s.ranks > 1 && d.one_in(8)) {
     s.dies = rank_id{d.between(0, s.ranks - 1)};
     s.dies_us = d.between(1, 20000);

@@ -60,6 +60,9 @@ struct expected_token {
 /// sequence, no KV, no batching, no ranks.
 std::vector<expected_token> expected_output(const scenario& s, const submit& order);
 
+/// Log-probabilities of the prompt's tokens but the first, by the model that it starts on.
+std::vector<float> prompt_logprobs(const scenario& s, const submit& order);
+
 /// What the model alone gives.
 std::vector<token_id> plain_output(const scenario& s, const submit& order, model_id model);
 

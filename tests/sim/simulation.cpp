@@ -22,6 +22,7 @@ constexpr std::uint64_t peer_timeout_us = 500'000;
 struct client_log {
   std::map<std::uint64_t, request_done> done;
   std::map<std::uint64_t, std::vector<commit>> streamed;
+  std::map<std::uint64_t, std::vector<std::vector<scored_token_info>>> prompts;
   std::uint64_t answers_twice = 0;
 };
 
@@ -37,6 +38,8 @@ client_actor::behavior_type client(client_actor::stateful_pointer<client_box> se
       [log](const token_delta& x) {
         auto& list = log->streamed[x.client_tag];
         list.insert(list.end(), x.commits.begin(), x.commits.end());
+        if (!x.prompt.empty())
+          log->prompts[x.client_tag].push_back(x.prompt);
       },
       [log](const request_done& x) {
         if (!log->done.emplace(x.client_tag, x).second)
@@ -233,6 +236,7 @@ class world {
       fault(name + " failed: " + done.failure.message);
     if (log_.streamed[done.client_tag].size() != done.output.size())
       fault(name + " streamed other tokens than it returned");
+    judge_prompt(i, done);
     out_.handoffs += done.handoffs;
     for (const auto& usage : done.usage) {
       out_.evictions += usage.recomputed_tokens;
@@ -244,6 +248,29 @@ class world {
       if (usage.kv_tokens > s_.requests[i].prompt.size() + done.output.size() + drafted && !cut)
         fault(name + " computed positions that it does not have");
     }
+  }
+
+  /// The prompt's log-probabilities, where they were asked for: once, each of its own position.
+  void judge_prompt(std::size_t i, const request_done& done) {
+    const auto& order = s_.requests[i];
+    const std::string name = "request " + std::to_string(i);
+    for (const auto& x : done.output)
+      if (x.top.size() > order.spec.top_logprobs)
+        fault(name + " was told more likely tokens than it asked for");
+    const auto told = log_.prompts.find(order.client_tag);
+    if (!order.spec.prompt_logprobs || told == log_.prompts.end()) {
+      if (told != log_.prompts.end() || (order.spec.prompt_logprobs && !done.output.empty()))
+        fault(name + " was told of its prompt unasked, or not at all");
+      return;
+    }
+    const auto expected = prompt_logprobs(s_, order);
+    const auto& prompt = told->second.front();
+    bool same = told->second.size() == 1 && prompt.size() == expected.size() + 1;
+    for (std::size_t at = 1; same && at < prompt.size(); ++at)
+      same = prompt[at].token == order.prompt[at] && prompt[at].logprob.value == expected[at - 1] &&
+             prompt[at].top.size() == order.spec.top_logprobs;
+    if (!same)
+      fault(name + " was told other log-probabilities of its prompt than its model's");
   }
 
   void judge_ends() {

@@ -30,8 +30,12 @@ struct http_client::parts {
   boost::beast::flat_buffer in;
 };
 
-http_client::http_client(std::uint16_t port) : parts_(std::make_unique<parts>()) {
+http_client::http_client(std::uint16_t port, int receive_bytes)
+    : parts_(std::make_unique<parts>()) {
   boost::system::error_code ec;
+  parts_->socket.open(asio::ip::tcp::v4(), ec);
+  if (receive_bytes > 0)
+    parts_->socket.set_option(asio::socket_base::receive_buffer_size(receive_bytes), ec);
   parts_->socket.connect({asio::ip::make_address("127.0.0.1"), port}, ec);
   if (ec)
     return;

@@ -20,7 +20,8 @@ struct http_answer {
 /// One connection to 127.0.0.1, kept alive; blocking, with a limit of time on every call.
 class http_client {
  public:
-  explicit http_client(std::uint16_t port);
+  /// `receive_bytes`: of the kernel's buffer; 0: its choice.
+  explicit http_client(std::uint16_t port, int receive_bytes = 0);
   ~http_client();
 
   http_answer get(const std::string& target);

@@ -27,8 +27,8 @@ int code_of(int status) {
 test_server::test_server(int ranks, const std::string& config, const std::string& more) {
   const std::string serve = program() + " serve --config " + config + " --port 0 --port-file " +
                             scratch_.file("port") + " " + more;
-  const std::string rank = "sh -c 'if [ \"${OMPI_COMM_WORLD_RANK:-0}\" = 0 ]; then echo $$ > " +
-                           scratch_.file("pid") + "; fi; exec " + serve + "'";
+  const std::string rank = "sh -c 'echo $$ > " + scratch_.file("pid") +
+                           "-${OMPI_COMM_WORLD_RANK:-0}; exec " + serve + "'";
   const std::string line =
       "exec " + (ranks == 0 ? "" : mpirun(ranks)) + rank + " > " + scratch_.file("log") + " 2>&1";
   child_ = fork();
@@ -59,8 +59,8 @@ test_server::~test_server() {
   kill(-child_, SIGKILL);
 }
 
-pid_t test_server::leader() const {
-  return std::atoi(read_file(scratch_.file("pid")).c_str());
+pid_t test_server::process_of(int rank) const {
+  return std::atoi(read_file(scratch_.file("pid-" + std::to_string(rank))).c_str());
 }
 
 int test_server::wait() {

@@ -20,8 +20,8 @@ class test_server {
   std::uint16_t port() const { return port_; }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
-  /// Process of rank 0.
-  pid_t leader() const;
+  pid_t process_of(int rank) const;
+  pid_t leader() const { return process_of(0); }
 
   /// Waits for its end, which must come within a minute; the exit code.
   int wait();

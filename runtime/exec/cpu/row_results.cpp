@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/exec/likelihood.hpp"
 #include "runtime/exec/mixture.hpp"
 #include "runtime/exec/signals.hpp"
 
@@ -126,6 +127,12 @@ void row_results::draw(std::size_t slot, const wave_end& end, std::uint32_t posi
   result.token = drawn.token;
   result.logprob = drawn.logprob;
   fill_signals(logits(slot), row.signals, s.signals, result);
+  const std::uint32_t first = row.start_position + row.token_count - row.answered_positions;
+  const token_id scored = scored_token(in, row, position - 1 - first);
+  if (scored >= 0 || row.likeliest_count > 0)
+    fill_likelihoods(
+        logits(slot), scored, result,
+        std::span(out.likeliest).subspan(result.likeliest_offset, row.likeliest_count));
   if (last && has(row.signals, signal::distribution))
     probabilities(
         logits(slot),

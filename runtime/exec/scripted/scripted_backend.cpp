@@ -9,6 +9,7 @@
 #include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
 #include "runtime/core/philox.hpp"
+#include "runtime/exec/likelihood.hpp"
 
 namespace tokenrouter {
 
@@ -98,6 +99,20 @@ void append_distribution(const scripted_options& options, std::uint64_t prefix,
                          std::vector<float>& out) {
   for (std::uint32_t i = 0; i < options.vocab_tokens; ++i)
     out.push_back(likelihood(prefix, i));
+}
+
+float toy_logprob(std::uint64_t prefix, token_id token) {
+  return -static_cast<float>(uniform(extend_hash(prefix, token), draw::logprob));
+}
+
+/// Tokens 0, 1, … as the likeliest; their figures and the scored token's follow from the prefix.
+void tell_likelihoods(std::uint64_t prefix, token_id scored, std::uint32_t count,
+                      step_row_output& out, std::vector<token_likelihood>& likeliest) {
+  if (scored >= 0)
+    out.scored_logprob = toy_logprob(prefix, scored);
+  out.likeliest_offset = static_cast<std::uint32_t>(likeliest.size());
+  for (std::uint32_t i = 0; i < count; ++i)
+    likeliest.push_back({static_cast<token_id>(i), toy_logprob(prefix, static_cast<token_id>(i))});
 }
 
 std::uint64_t hash_of(std::span<const float> distribution, float weight) {
@@ -194,14 +209,17 @@ void scripted_backend::run_row(const step_input& in, const step_row& row, step_r
       continue;
     const std::uint32_t position = row.start_position + i + 1;
     const std::uint32_t window_lacks = check_window(in, row, position - 1);
+    const token_id scored = scored_token(in, row, row.answered_positions - after);
     if (after > 1) {
       out.earlier.push_back(answer(options_, prefix, row.signals, row.sampling, row.sample_stream,
                                    position, window_lacks));
+      tell_likelihoods(prefix, scored, row.likeliest_count, out.earlier.back(), out.likeliest);
       continue;
     }
     const std::uint64_t mixed = row.mix_weight > 0 ? mix_hash(in, row, options_) : 0;
     last = answer(options_, prefix ^ mixed, row.signals, row.sampling, row.sample_stream, position,
                   window_lacks);
+    tell_likelihoods(prefix, scored, row.likeliest_count, last, out.likeliest);
     if (has(row.signals, signal::distribution)) {
       last.distribution_offset = static_cast<std::uint32_t>(out.distributions.size());
       append_distribution(options_, prefix, out.distributions);
@@ -241,6 +259,7 @@ void scripted_backend::step(const step_input& in, step_output& out) {
   copy_blocks(in.copies);
   out.rows.assign(in.rows.size(), step_row_output{});
   out.earlier.clear();
+  out.likeliest.clear();
   out.distributions.clear();
   out.distribution_tokens = options_.vocab_tokens;
   std::uint64_t new_tokens = 0;
@@ -281,6 +300,14 @@ step_row_output scripted_answer(const scripted_options& options, std::span<const
     prefix ^= hash_of(mixed.distribution, mixed.weight);
   return answer(options, prefix, signals, sampling, sample_stream,
                 static_cast<std::uint32_t>(tokens.size()));
+}
+
+float scripted_logprob(const scripted_options& options, std::span<const token_id> tokens,
+                       token_id scored) {
+  std::uint64_t prefix = root_hash(options);
+  for (const token_id token : tokens)
+    prefix = extend_hash(prefix, token);
+  return toy_logprob(prefix, scored);
 }
 
 std::vector<float> scripted_distribution(const scripted_options& options,

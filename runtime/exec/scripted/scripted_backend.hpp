@@ -88,6 +88,10 @@ step_row_output scripted_answer(const scripted_options& options, std::span<const
                                 signal_set signals = 0, const sampling_params& sampling = {},
                                 std::uint32_t sample_stream = 0, const scripted_mix& mixed = {});
 
+/// Its step_row_output::scored_logprob of `scored` after `tokens`.
+float scripted_logprob(const scripted_options& options, std::span<const token_id> tokens,
+                       token_id scored);
+
 /// Its signal::distribution after `tokens`: [vocab_tokens] numbers that stand for one, not
 /// normalised.
 std::vector<float> scripted_distribution(const scripted_options& options,

@@ -12,7 +12,7 @@ using namespace tokenrouter;
 namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 struct told {
   float scored = 0;
@@ -62,8 +62,8 @@ BOOST_AUTO_TEST_CASE(odd_rows_still_have_an_answer) {
   const auto few = tell({1, 2}, 0, 4).likeliest;
   BOOST_TEST(few[1].token == 0);
   BOOST_TEST(few[2].token == -1);
-  BOOST_TEST(tell({1, nan, 0}, 1, 0).scored == -inf);
-  BOOST_TEST(tell({1, nan, 0}, -1, 1).likeliest[0].token == 0);
+  BOOST_TEST(tell({1, not_a_number, 0}, 1, 0).scored == -inf);
+  BOOST_TEST(tell({1, not_a_number, 0}, -1, 1).likeliest[0].token == 0);
   BOOST_TEST(tell({0, -inf}, 1, 0).scored == -inf);
   BOOST_TEST(tell({0, -inf}, 0, 0).scored == 0);
   BOOST_TEST(tell({inf, 3}, 0, 0).scored == 0);
