@@ -262,6 +262,8 @@ void model_on_gpu::run_wave(const step_input& in, step_output& out) {
   }
   cuda_check(cudaStreamSynchronize(stream_));
   const auto drawn = results_->drawn();
+  const auto likeliest = wave_.tells_likeliest ? results_->read_likeliest(ends, stream_)
+                                               : std::span<const likely_token>();
   for (std::size_t i = 0; i < wave_.ends.size(); ++i) {
     const wave_end& end = wave_.ends[i];
     const drawn_row& from = drawn[i];
@@ -275,6 +277,11 @@ void model_on_gpu::run_wave(const step_input& in, step_output& out) {
     to.entropy_top20_nats = from.entropy_top20_nats;
     to.aleatoric = from.aleatoric;
     to.epistemic = from.epistemic;
+    to.scored_logprob = from.scored_logprob;
+    for (std::uint32_t k = 0; k < in.rows[end.row].likeliest_count; ++k) {
+      const likely_token& likely = likeliest[i * likeliest_max + k];
+      out.likeliest[to.likeliest_offset + k] = {likely.token, likely.logprob};
+    }
     if (has(signals, signal::heads))
       std::copy_n(from.head_scores, to.head_scores.size(), to.head_scores.begin());
   }

@@ -97,7 +97,9 @@ void wave_buffers::upload(const wave& w, const wave_bucket& bucket, cudaStream_t
                  .signals = 0,
                  .mix_weight = 0,
                  .mix = -1,
-                 .distribution = -1});
+                 .distribution = -1,
+                 .scored = -1,
+                 .likeliest = 0});
   *reinterpret_cast<std::int32_t*>(base + p.piece_count) =
       static_cast<std::int32_t>(w.pieces.size());
   put(p.pieces, w.pieces, w.pieces.size(), {});

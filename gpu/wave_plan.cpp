@@ -4,6 +4,7 @@
 
 #include "runtime/core/limits.hpp"
 #include "runtime/core/philox.hpp"
+#include "runtime/exec/likelihood.hpp"
 
 namespace tokenrouter::gpu {
 namespace {
@@ -49,7 +50,7 @@ void wave::clear() {
   tiles.clear();
   tables.clear();
   units = partials = 0;
-  answers_whole = false;
+  answers_whole = tells_likeliest = false;
 }
 
 wave_cutter::wave_cutter(const step_input& in, const wave_limits& limits,
@@ -108,6 +109,8 @@ void wave_cutter::add_end(wave& out, std::size_t row_number, std::uint32_t token
   const step_row& row = in_->rows[row_number];
   const sampling_params& s = row.sampling;
   const auto position = static_cast<std::uint32_t>(out.positions[token]);
+  const std::uint32_t answered =
+      position - (row.start_position + row.token_count - row.answered_positions);
   draw_order order{
       .token = static_cast<std::int32_t>(token),
       .temperature = s.temperature,
@@ -118,7 +121,10 @@ void wave_cutter::add_end(wave& out, std::size_t row_number, std::uint32_t token
       .signals = row.signals,
       .mix_weight = 0,
       .mix = -1,
-      .distribution = -1};
+      .distribution = -1,
+      .scored = scored_token(*in_, row, answered),
+      .likeliest = static_cast<std::int32_t>(row.likeliest_count)};
+  out.tells_likeliest = out.tells_likeliest || row.likeliest_count > 0;
   if (is_last && row.mix_weight > 0) {
     order.mix_weight = row.mix_weight;
     order.mix = static_cast<std::int32_t>(row.mix_offset);

@@ -40,7 +40,8 @@ struct wave {
   std::vector<std::int32_t> tables;
   std::uint32_t units = 0;
   std::uint32_t partials = 0;
-  bool answers_whole = false; ///< some end wants a distribution or mixes another
+  bool answers_whole = false;   ///< some end wants a distribution or mixes another
+  bool tells_likeliest = false; ///< some end wants likely tokens
 
   void clear();
 };

@@ -55,7 +55,8 @@ result<wave_results> wave_results::create(const load_options& options, const mod
       {&r.operands_, rows * config.hidden_size * element},
       {&r.logits_, rows * vocab_legal_tokens * sizeof(float)},
       {&r.top_, rows * kept_logits_max * sizeof(float)},
-      {&r.drawn_, rows * sizeof(drawn_row)}};
+      {&r.drawn_, rows * sizeof(drawn_row)},
+      {&r.likeliest_, rows * likeliest_max * sizeof(likely_token)}};
   for (const auto& [memory, bytes] : wanted) {
     auto made = device_memory::allocate(bytes);
     if (!made)
@@ -66,6 +67,10 @@ result<wave_results> wave_results::create(const load_options& options, const mod
   if (!host)
     return tl::unexpected(host.error());
   r.drawn_host_ = std::move(*host);
+  auto likely = device_memory::allocate_pinned(r.likeliest_.bytes());
+  if (!likely)
+    return tl::unexpected(likely.error());
+  r.likeliest_host_ = std::move(*likely);
   prepare_draws();
   return r;
 }
@@ -119,7 +124,8 @@ void wave_results::run(const device_wave& wave, std::uint32_t ends, forward_pass
              .top = top_.as<float>(),
              .mixes = mixes_.as<float>(),
              .distributions = distributions_.as<float>(),
-             .out = drawn_.as<drawn_row>()},
+             .out = drawn_.as<drawn_row>(),
+             .likeliest = likeliest_.as<likely_token>()},
             stream);
   const head_sources sources{.hidden = hidden_.as<float>(),
                              .hidden_size = config_->hidden_size,
@@ -136,6 +142,15 @@ void wave_results::run(const device_wave& wave, std::uint32_t ends, forward_pass
 
 std::span<const drawn_row> wave_results::drawn() const {
   return {drawn_host_.as<drawn_row>(), ends_max_};
+}
+
+std::span<const likely_token> wave_results::read_likeliest(std::uint32_t ends,
+                                                           cudaStream_t stream) {
+  const std::size_t count = std::size_t{ends} * likeliest_max;
+  cuda_check(cudaMemcpyAsync(likeliest_host_.as(), likeliest_.as(), count * sizeof(likely_token),
+                             cudaMemcpyDeviceToHost, stream));
+  cuda_check(cudaStreamSynchronize(stream));
+  return {likeliest_host_.as<likely_token>(), count};
 }
 
 void wave_results::read_distributions(std::span<float> out, cudaStream_t stream) const {

@@ -39,6 +39,9 @@ class wave_results {
   /// Of the last run, once the stream has passed it.
   std::span<const drawn_row> drawn() const;
 
+  /// Of the last run: [ends][likeliest_max]; waits for the stream.
+  std::span<const likely_token> read_likeliest(std::uint32_t ends, cudaStream_t stream);
+
   /// Copies the step's distributions to the host; waits for the stream.
   void read_distributions(std::span<float> out, cudaStream_t stream) const;
 
@@ -52,7 +55,8 @@ class wave_results {
   matrix lm_head_; ///< the rows that are legal
   std::uint32_t vocab_legal_tokens_ = 0, ends_max_ = 0, top_wanted_ = 0;
   std::vector<device_head> heads_;
-  device_memory hidden_, operands_, logits_, top_, drawn_, drawn_host_, mixes_, distributions_;
+  device_memory hidden_, operands_, logits_, top_, drawn_, drawn_host_, mixes_, distributions_,
+      likeliest_, likeliest_host_;
 };
 
 } // namespace tokenrouter::gpu

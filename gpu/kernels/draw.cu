@@ -131,6 +131,18 @@ __device__ void finish_row(const draw_call& c, const draw_state& s, std::uint64_
       m.out.logprob = static_cast<float>(difference - log(sums.sum));
     }
   }
+  const auto logprob_of = [&](float z) {
+    const double difference =
+        z == s.largest ? 0 : double{isnan(z) ? -INFINITY : z} - double{s.largest};
+    return static_cast<float>(difference - log(sums.sum));
+  };
+  if (threadIdx.x == 0 && s.order.scored >= 0)
+    m.out.scored_logprob = logprob_of(s.row[s.order.scored]);
+  for (int i = static_cast<int>(threadIdx.x); i < s.order.likeliest; i += draw_threads)
+    c.likeliest[row * likeliest_max + i] =
+        i < s.candidates ? likely_token{static_cast<int>(token_of(m.candidates[i])),
+                                        logprob_of(logit_of(m.candidates[i]))}
+                         : likely_token{-1, 0};
   if (threadIdx.x == 0 && s.order.signals & wants_entropy) {
     const double bound = log(double(s.count));
     const double nats = fmin(fmax(log(sums.sum) - sums.weighted / sums.sum, 0.0), bound);
@@ -163,6 +175,7 @@ __global__ void __launch_bounds__(draw_threads) draw_kernel(draw_call c) {
     kept = max(kept, top_entropy_count);
   if (order.signals & wants_evidence)
     kept = max(kept, evidence_count);
+  kept = max(kept, order.likeliest);
   if (order.temperature > 0)
     kept = max(kept, 64);
   const row_extremes extremes = find_extremes(cluster, slice, kept, m);

@@ -22,7 +22,8 @@ struct draw_call {
   float* top;               ///< [rows][kept_logits_max]: the first top_wanted, descending
   const float* mixes;
   float* distributions;
-  drawn_row* out; ///< [rows]; head scores are left alone
+  drawn_row* out;          ///< [rows]; head scores are left alone
+  likely_token* likeliest; ///< [rows][likeliest_max]: as many as the orders ask for
 };
 
 void draw_rows(const draw_call& call, cudaStream_t stream);

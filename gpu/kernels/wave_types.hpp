@@ -45,9 +45,18 @@ struct draw_order {
   float mix_weight;          ///< above 0: see step_row::mix_weight
   std::int32_t mix;          ///< offset into the mixes, -1: none
   std::int32_t distribution; ///< offset into the distributions, -1: not asked for
+  std::int32_t scored;       ///< token whose likelihood is asked for, -1: none
+  std::int32_t likeliest;    ///< how many of the likeliest tokens are, at most likeliest_max
 };
 
 inline constexpr int head_scores_max = 4;
+inline constexpr int likeliest_max = 32;
+
+/// A token and ln softmax(raw logits) of it.
+struct likely_token {
+  std::int32_t token; ///< -1: there are no more
+  float logprob;
+};
 
 /// What comes back to the host of one answered position; see step_row_output.
 struct drawn_row {
@@ -58,6 +67,7 @@ struct drawn_row {
   float entropy_top20_nats;
   float aleatoric;
   float epistemic;
+  float scored_logprob;
   float head_scores[head_scores_max];
 };
 

@@ -8,6 +8,7 @@
 #include "gpu/kernels/draw.hpp"
 #include "runtime/core/philox.hpp"
 #include "runtime/core/signal_set.hpp"
+#include "runtime/exec/likelihood.hpp"
 #include "runtime/exec/mixture.hpp"
 #include "runtime/exec/sampler.hpp"
 #include "runtime/exec/signals.hpp"
@@ -29,6 +30,7 @@ device_memory to_device(const std::vector<T>& values) {
 
 struct drawn {
   std::vector<drawn_row> rows;
+  std::vector<likely_token> likeliest;
   std::vector<float> top;
   std::vector<float> distributions;
 };
@@ -41,8 +43,9 @@ drawn draw(const std::vector<float>& logits, std::uint32_t vocab, std::uint32_t 
   const auto orders_there = to_device(orders);
   const auto mixes_there = to_device(mixes);
   const auto poisoned = to_device(std::vector<float>(count * kept_logits_max, NAN));
-  const auto out =
-      to_device(std::vector<drawn_row>(count, drawn_row{-7, NAN, NAN, NAN, NAN, NAN, NAN, {}}));
+  const auto out = to_device(
+      std::vector<drawn_row>(count, drawn_row{-7, NAN, NAN, NAN, NAN, NAN, NAN, NAN, {}}));
+  const auto likeliest = to_device(std::vector<likely_token>(count * likeliest_max, {-9, NAN}));
   const auto distributions = to_device(std::vector<float>(count * vocab, NAN));
   draw_rows({.logits = on_device.as<float>(),
              .stride = vocab,
@@ -53,12 +56,15 @@ drawn draw(const std::vector<float>& logits, std::uint32_t vocab, std::uint32_t 
              .top = poisoned.as<float>(),
              .mixes = mixes_there.as<float>(),
              .distributions = distributions.as<float>(),
-             .out = out.as<drawn_row>()},
+             .out = out.as<drawn_row>(),
+             .likeliest = likeliest.as<likely_token>()},
             nullptr);
-  drawn d{std::vector<drawn_row>(count), std::vector<float>(count * kept_logits_max),
-          std::vector<float>(count * vocab)};
+  drawn d{std::vector<drawn_row>(count), std::vector<likely_token>(count * likeliest_max),
+          std::vector<float>(count * kept_logits_max), std::vector<float>(count * vocab)};
   cuda_check(cudaMemcpy(d.rows.data(), out.as(), out.bytes(), cudaMemcpyDeviceToHost));
   cuda_check(cudaMemcpy(d.top.data(), poisoned.as(), poisoned.bytes(), cudaMemcpyDeviceToHost));
+  cuda_check(
+      cudaMemcpy(d.likeliest.data(), likeliest.as(), likeliest.bytes(), cudaMemcpyDeviceToHost));
   cuda_check(cudaMemcpy(d.distributions.data(), distributions.as(), distributions.bytes(),
                         cudaMemcpyDeviceToHost));
   return d;
@@ -67,7 +73,7 @@ drawn draw(const std::vector<float>& logits, std::uint32_t vocab, std::uint32_t 
 draw_order greedy() {
   draw_order o{};
   o.top_p = 1;
-  o.mix = o.distribution = -1;
+  o.mix = o.distribution = o.scored = -1;
   o.signals = signal::entropy | signal::top_entropy | signal::evidence | signal::heads;
   return o;
 }
@@ -223,4 +229,23 @@ BOOST_AUTO_TEST_CASE(mixtures_and_distributions_are_those_of_the_host) {
   probabilities(logits, shares);
   for (std::size_t i = 0; i < vocab; ++i)
     BOOST_TEST(near(found.distributions[i], shares[i], 1e-5));
+}
+
+BOOST_AUTO_TEST_CASE(likelihoods_are_those_of_the_host) {
+  std::mt19937 random(8);
+  for (const std::uint32_t vocab : {12u, 1024u, 151936u}) {
+    const auto logits = random_row(random, vocab, 3);
+    draw_order o = greedy();
+    o.scored = static_cast<int>(below(random, vocab));
+    o.likeliest = 20;
+    const auto found = draw(logits, vocab, 0, {o});
+    step_row_output wanted;
+    std::vector<token_likelihood> likeliest(20);
+    fill_likelihoods(logits, o.scored, wanted, likeliest);
+    BOOST_TEST(near(found.rows[0].scored_logprob, wanted.scored_logprob, 1e-5));
+    for (int i = 0; i < 20; ++i) {
+      BOOST_TEST(found.likeliest[i].token == likeliest[i].token);
+      BOOST_TEST(near(found.likeliest[i].logprob, likeliest[i].logprob, 1e-5));
+    }
+  }
 }

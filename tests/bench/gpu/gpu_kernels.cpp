@@ -249,7 +249,9 @@ void bench_rows(chain_timer& timer, const model_config& c, std::uint32_t rows) {
                                                     .signals = signals,
                                                     .mix_weight = 0,
                                                     .mix = -1,
-                                                    .distribution = -1});
+                                                    .distribution = -1,
+                                                    .scored = -1,
+                                                    .likeliest = 0});
     const auto there = allocate(rows * sizeof(draw_order));
     cuda_check(cudaMemcpy(there.as(), orders.data(), there.bytes(), cudaMemcpyHostToDevice));
     report(timer, "draw x" + std::to_string(rows) + " signals " + std::to_string(signals), 8, 0,
@@ -263,7 +265,8 @@ void bench_rows(chain_timer& timer, const model_config& c, std::uint32_t rows) {
                         .top = top.as<float>(),
                         .mixes = nullptr,
                         .distributions = nullptr,
-                        .out = drawn.as<drawn_row>()},
+                        .out = drawn.as<drawn_row>(),
+                        .likeliest = nullptr},
                        timer.stream());
            });
   }
