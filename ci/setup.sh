@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs every Debian 12 package that building and running needs; with --tests also what ci/check.sh
-# needs beside. Needs root (or sudo).
+# needs beside, with --list prints their names instead. Needs root (or sudo).
 set -euo pipefail
 
 packages=(
@@ -24,6 +24,11 @@ test_packages=(
   spin gcc libc6-dev                      # ci/model: the protocol, model-checked
 )
 [ "${1:-}" != --tests ] || packages+=("${test_packages[@]}")
+
+if [ "${1:-}" = --list ]; then
+  printf '%s\n' "${packages[@]}"
+  exit 0
+fi
 
 missing=()
 for package in "${packages[@]}"; do

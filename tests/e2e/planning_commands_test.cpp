@@ -128,6 +128,47 @@ BOOST_AUTO_TEST_CASE(what_the_config_asks_for_comes_first) {
              16.0 * half["models"][1]["kv_bytes_per_token"].get<double>());
 }
 
+BOOST_AUTO_TEST_CASE(gpus_that_hosts_would_have_are_listed) {
+  const std::string plan = "plan-memory --config " + r2r_config + " --memory-gib 0.25 ";
+  const auto run = tokenrouter_with(plan + "--gpus-per-host 2 --gpu-memory-gib 24");
+  BOOST_TEST(run.exit_code == 0, run.output);
+  for (const char* gpu : {"cuda:0", "cuda:1"})
+    expect_text(run, std::string("host 0 ") + gpu +
+                         ": 24576.0 MiB free, 22118.4 MiB of them to use: weights 0.0, KV 0.0, "
+                         "reserved 0.0, unused 22118.4\n");
+  const auto apart = json_of(plan + "--gpus-per-host 1 --ranks 2 --ranks-per-host 1");
+  std::vector<std::string> names;
+  for (const auto& device : apart["devices"])
+    names.push_back(device["name"]);
+  const std::vector<std::string> wanted = {"host 0", "host 1", "host 0 cuda:0", "host 1 cuda:0"};
+  BOOST_TEST(names == wanted, boost::test_tools::per_element());
+  BOOST_TEST(apart["devices"][2]["memory_bytes"] == std::uint64_t{80} << 30);
+}
+
+BOOST_AUTO_TEST_CASE(models_on_gpus_are_planned_where_there_is_no_gpu) {
+  const std::string both =
+      "plan-memory --config " + r2r_config +
+      " --gpus-per-host 2 --gpu-memory-gib 24 --set models.abacus-xs.device=cuda:1 "
+      "--set models.abacus-m.device=cuda:1";
+  const std::string gone = "plan-memory --config " + r2r_config +
+                           " --gpus-per-host 2 --set models.abacus-m.device=cuda:2";
+#if TOKENROUTER_HAS_CUDA
+  const auto plan = json_of(both);
+  for (const auto& model : plan["models"])
+    BOOST_TEST(model["shards"][0]["device"] == "host 0 cuda:1");
+  BOOST_TEST(plan["models"][0]["kv_tokens"].get<std::uint64_t>() > 0u);
+  for (const std::size_t untouched : {0u, 1u})
+    BOOST_TEST(plan["devices"][untouched]["weight_bytes"] == 0u);
+  BOOST_TEST(plan["devices"][2]["weight_bytes"].get<std::uint64_t>() ==
+             plan["models"][0]["weight_bytes"].get<std::uint64_t>() +
+                 plan["models"][1]["weight_bytes"].get<std::uint64_t>());
+  expect_refusals({{gone, "model 'abacus-m' wants cuda:2 on rank 0, but its host host 0 has 2 "
+                          "GPUs"}});
+#else
+  expect_refusals({{both, "built without CUDA"}, {gone, "built without CUDA"}});
+#endif
+}
+
 BOOST_AUTO_TEST_CASE(memory_that_cannot_be_shared_is_refused) {
   const std::string plan = "plan-memory --config " + r2r_config;
   expect_refusals({{"plan-memory --config nothing.yaml", "nothing.yaml"},
