@@ -134,7 +134,7 @@ scheduler_state::waiting scheduler_state::list_waiting(std::uint64_t now_us) {
       continue;
     check(s.kv_tokens < s.tokens.size(), "a sequence with the turn has a token to run");
     w.candidates.push_back(
-        {static_cast<std::uint32_t>(w.sequences.size()), s.lacking_tokens(), s.age});
+        {static_cast<std::uint32_t>(w.sequences.size()), s.runnable_tokens(), s.age});
     w.sequences.push_back(&s);
     w.oldest_ready_us = std::min(w.oldest_ready_us, s.ready_since_us);
   }
@@ -168,9 +168,12 @@ std::optional<lease> scheduler_state::plan(std::uint64_t now_us) {
     return std::nullopt;
   plan_started_us_ = now_us;
   oldest_ready_us_ = now_us;
-  const auto rows = plan_batch(w.candidates, config_.limits);
-  for (const auto& row : rows)
-    oldest_ready_us_ = std::min(oldest_ready_us_, w.sequences[row.index]->ready_since_us);
+  auto rows = plan_batch(w.candidates, config_.limits);
+  for (auto& row : rows) {
+    const sequence& s = *w.sequences[row.index];
+    row.last = row.token_count == s.lacking_tokens();
+    oldest_ready_us_ = std::min(oldest_ready_us_, s.ready_since_us);
+  }
   return lease_for(w, rows);
 }
 
@@ -267,6 +270,8 @@ void scheduler_state::append_row(const sequence& s, const planned_row& plan, ste
   in.block_tables.insert(in.block_tables.end(), blocks.begin(), blocks.end());
   row.answered_positions = s.answered_in(plan.token_count);
   row.signals = row.answered_positions > 0 ? needs_.signals : 0;
+  if (s.scores_next())
+    row.signals &= ~(signal::heads | signal::distribution);
   if (needs_.head_window_positions > 1)
     row.window_start_position = s.window_start(plan.token_count);
   row.sampling = s.spec.sampling;
@@ -274,10 +279,10 @@ void scheduler_state::append_row(const sequence& s, const planned_row& plan, ste
       sample_stream(needs_.shares_sampling_stream ? std::uint16_t{0} : config_.self.model.value);
   if (row.answered_positions > 0)
     row.likeliest_count = s.spec.top_logprobs;
-  if (s.scoring) {
+  if (s.scores_next()) {
     row.scored_offset = static_cast<std::uint32_t>(in.scored_tokens.size());
-    const std::uint32_t end = std::min(s.kv_tokens + plan.token_count, s.spec.prompt_tokens - 1);
-    for (std::uint32_t at = s.kv_tokens; at < end; ++at, ++row.scored_positions)
+    row.scored_positions = row.answered_positions;
+    for (std::uint32_t at = s.kv_tokens; at < s.kv_tokens + plan.token_count; ++at)
       in.scored_tokens.push_back(s.tokens[at + 1]);
   }
   if (plan.last && s.mix.weight.value > 0) {

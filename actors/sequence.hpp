@@ -69,6 +69,15 @@ struct sequence {
   }
   std::uint32_t lacking_tokens() const { return length() - kv_tokens; }
 
+  /// What the next steps run, up to where a step must end: those that score the prompt end before
+  /// its last position, so that heads score no position but those they always do.
+  std::uint32_t runnable_tokens() const {
+    return scores_next() ? spec.prompt_tokens - 1 - kv_tokens : lacking_tokens();
+  }
+
+  /// The next row scores tokens of the prompt.
+  bool scores_next() const { return scoring && kv_tokens + 1 < spec.prompt_tokens; }
+
   /// Takes a turn that was judged acceptable. Keeps the KV that still fits.
   void take(handoff&& x, std::uint32_t models, std::uint64_t now_us);
 

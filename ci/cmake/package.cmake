@@ -21,8 +21,6 @@ install(DIRECTORY examples/models DESTINATION ${package_share}/examples PATTERN 
 install(FILES examples/custom_method/CMakeLists.txt examples/custom_method/README.md
               examples/custom_method/margin.cpp examples/custom_method/margin.yaml
         DESTINATION ${package_share}/examples/custom_method)
-install(FILES examples/embedded/CMakeLists.txt examples/embedded/README.md examples/embedded/main.cpp
-        DESTINATION ${package_share}/examples/embedded)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 install(EXPORT TokenRouter FILE TokenRouterTargets.cmake NAMESPACE TokenRouter::
