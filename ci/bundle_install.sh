@@ -38,9 +38,9 @@ $lib/liblapack.so.3 lapack/liblapack.so.3
 $lib/libopenblas.so.0 openblas-pthread/libopenblas.so.0
 END
 
-# Absolute paths of the packages: to what was unpacked.
+# Absolute paths of the packages: to what was unpacked. What lies in /usr/local is the target's own.
 grep -rlZ --include='*.pc' --include='*.cmake' -E '/usr(/|$)' "$usr/lib" "$usr/share" 2>/dev/null |
-  xargs -0 -r sed -i -E "s|(^\|[=\"; :IL])/usr(/\|$\|\"\|;)|\1$usr\2|g"
+  xargs -0 -r sed -i -E -e "s|(^\|[=\"; :IL])/usr(/\|$\|\"\|;)|\1$usr\2|g" -e "s|$usr/local|/usr/local|g"
 
 libraries=$lib:$usr/lib:$prefix/lib/$arch:$lib/openblas-pthread:$lib/blas:$lib/lapack
 {

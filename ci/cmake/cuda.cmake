@@ -3,11 +3,16 @@
 set(TOKENROUTER_CUDA AUTO CACHE STRING "Use the CUDA toolkit: OFF, AUTO or ON")
 set_property(CACHE TOKENROUTER_CUDA PROPERTY STRINGS OFF AUTO ON)
 set(TOKENROUTER_HAS_CUDA 0)
+# CMake 3.25's own module stops at a library that CUDA 13 no longer has, unless the project is content
+# with an older CMake.
+set(minimum_version ${CMAKE_MINIMUM_REQUIRED_VERSION})
+set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
 if(TOKENROUTER_CUDA STREQUAL "AUTO")
   find_package(CUDAToolkit QUIET)
 elseif(TOKENROUTER_CUDA)
   find_package(CUDAToolkit REQUIRED)
 endif()
+set(CMAKE_MINIMUM_REQUIRED_VERSION ${minimum_version})
 if(TOKENROUTER_CUDA AND CUDAToolkit_FOUND)
   set(TOKENROUTER_HAS_CUDA 1)
   # Device code is for one architecture at a time: its own instructions are the point.
