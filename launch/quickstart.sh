@@ -11,7 +11,7 @@ cmake --build --preset release --parallel "$(nproc)" --target tokenrouter
 
 config=configs/r2r/abacus-xs_abacus-m.yaml
 program=build/release/tokenrouter
-mpi=(mpirun -np 2 --oversubscribe)
+mpi=(mpirun -np 2 --oversubscribe --bind-to none)
 [ "$(id -u)" -ne 0 ] || mpi+=(--allow-run-as-root)
 
 echo
