@@ -16,6 +16,7 @@
 #include "runtime/core/clock.hpp"
 #include "runtime/core/limits.hpp"
 #include "runtime/exec/heads/head.hpp"
+#include "runtime/exec/load_contract.hpp"
 #include "runtime/exec/model_tensors.hpp"
 #include "runtime/exec/safetensors.hpp"
 #include "runtime/exec/step_contract.hpp"
@@ -90,27 +91,14 @@ result<cudaDeviceProp> take_device(std::uint32_t device) {
 }
 
 result<model_config> read_config(const load_options& options) {
-  auto config = load_model_config(options.model_path);
+  auto config = load_fitting_config(options);
   if (!config)
     return config;
   if (config->head_dim > head_dim_max || config->head_dim % 2 != 0)
     return fail(errc::mismatch, options.model_path.string() + ": head_dim " +
                                     std::to_string(config->head_dim) +
                                     " must be even and at most " + std::to_string(head_dim_max));
-  if (options.vocab_legal_tokens > config->vocab_tokens)
-    return fail(errc::invalid_argument, options.model_path.string() + ": " +
-                                            std::to_string(options.vocab_legal_tokens) +
-                                            " tokens are to be legal, the model has " +
-                                            std::to_string(config->vocab_tokens));
-  if (options.heads.size() > limits::heads_max)
-    return fail(errc::invalid_argument, std::to_string(options.heads.size()) +
-                                            " routing heads for one model, at most " +
-                                            std::to_string(limits::heads_max) + " can run");
   return config;
-}
-
-std::uint32_t legal_tokens(const load_options& options, const model_config& config) {
-  return options.vocab_legal_tokens ? options.vocab_legal_tokens : config.vocab_tokens;
 }
 
 std::uint64_t kv_block_bytes(const model_config& config, compute_type compute) {
@@ -385,15 +373,13 @@ result<model_memory> estimate_cuda_memory(const load_options& options) {
       .weight_bytes =
           gpu::weight_memory_bytes(*config, options.compute) +
           gpu::activation_bytes(*config, options.compute, waves, gpu::processors_max) +
-          std::uint64_t{waves.ends_max} * gpu::legal_tokens(options, *config) * sizeof(float) +
+          std::uint64_t{waves.ends_max} * legal_tokens(options, *config) * sizeof(float) +
           gpu::reserved_bytes,
       .kv_bytes_per_block = gpu::kv_block_bytes(*config, options.compute)};
-  for (const auto& head : options.heads) {
-    const auto bytes = head_memory_bytes(head);
-    if (!bytes)
-      return tl::unexpected(bytes.error());
-    needed.weight_bytes += *bytes;
-  }
+  const auto heads = heads_memory_bytes(options.heads);
+  if (!heads)
+    return tl::unexpected(heads.error());
+  needed.weight_bytes += *heads;
   return needed;
 }
 

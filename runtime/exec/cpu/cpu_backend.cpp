@@ -13,6 +13,7 @@
 #include "runtime/exec/cpu/weights.hpp"
 #include "runtime/exec/cpu/window_records.hpp"
 #include "runtime/exec/heads/head.hpp"
+#include "runtime/exec/load_contract.hpp"
 #include "runtime/exec/step_contract.hpp"
 
 namespace tokenrouter {
@@ -32,25 +33,16 @@ storage storage_of(compute_type compute) {
 
 /// What both loading and estimating need to know and refuse.
 result<model_config> read_config(const load_options& options) {
-  auto config = load_model_config(options.model_path);
+  auto config = load_fitting_config(options);
   if (!config)
     return config;
   if (config->head_dim > head_dim_max)
     return fail(errc::mismatch, options.model_path.string() + ": head_dim " +
                                     std::to_string(config->head_dim) + " is above the " +
                                     std::to_string(head_dim_max) + " that the CPU kernels take");
-  if (options.vocab_legal_tokens > config->vocab_tokens)
-    return fail(errc::invalid_argument, options.model_path.string() + ": " +
-                                            std::to_string(options.vocab_legal_tokens) +
-                                            " tokens are to be legal, the model has " +
-                                            std::to_string(config->vocab_tokens));
   if (options.threads < 1 || options.threads > threads_max)
     return fail(errc::invalid_argument, "a model needs 1 to " + std::to_string(threads_max) +
                                             " threads, not " + std::to_string(options.threads));
-  if (options.heads.size() > limits::heads_max)
-    return fail(errc::invalid_argument, std::to_string(options.heads.size()) +
-                                            " routing heads for one model, at most " +
-                                            std::to_string(limits::heads_max) + " can run");
   return config;
 }
 
@@ -120,8 +112,7 @@ result<std::unique_ptr<model_on_cpu>> model_on_cpu::load(const load_options& opt
   if (!pass)
     return tl::unexpected(pass.error());
   model->forward_.emplace(std::move(*pass));
-  const std::uint32_t legal =
-      options.vocab_legal_tokens ? options.vocab_legal_tokens : c.vocab_tokens;
+  const std::uint32_t legal = legal_tokens(options, c);
   auto results = row_results::create(c, model->weights_, **kernels, options.threads, layout, legal,
                                      std::move(heads));
   if (!results)
@@ -263,12 +254,10 @@ result<model_memory> estimate_cpu_memory(const load_options& options) {
     return tl::unexpected(floats.error());
   model_memory needed{.weight_bytes = cpu::weight_memory_bytes(*config, kind),
                       .kv_bytes_per_block = cpu::kv_layout(*config, kind, *floats).block_bytes};
-  for (const auto& head : options.heads) {
-    const auto bytes = head_memory_bytes(head);
-    if (!bytes)
-      return tl::unexpected(bytes.error());
-    needed.weight_bytes += *bytes;
-  }
+  const auto heads = heads_memory_bytes(options.heads);
+  if (!heads)
+    return tl::unexpected(heads.error());
+  needed.weight_bytes += *heads;
   return needed;
 }
 

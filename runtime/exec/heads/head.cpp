@@ -71,4 +71,15 @@ result<void> check_head_description(const head_spec& spec) {
   return {};
 }
 
+result<std::uint64_t> heads_memory_bytes(std::span<const head_spec> specs) {
+  std::uint64_t sum = 0;
+  for (const auto& spec : specs) {
+    const auto bytes = head_memory_bytes(spec);
+    if (!bytes)
+      return bytes;
+    sum += *bytes;
+  }
+  return sum;
+}
+
 } // namespace tokenrouter

@@ -75,6 +75,9 @@ result<head_window> head_window_of(const head_spec& spec);
 /// malformed.
 result<std::uint64_t> head_memory_bytes(const head_spec& spec);
 
+/// The same of several together.
+result<std::uint64_t> heads_memory_bytes(std::span<const head_spec> specs);
+
 /// Whether the JSON beside the weights is one of such a head. Errors: not_found, malformed,
 /// mismatch.
 result<void> check_head_description(const head_spec& spec);
