@@ -10,6 +10,8 @@
 #include "gpu/forward.hpp"
 #include "gpu/graph_cache.hpp"
 #include "gpu/model_weights.hpp"
+#include "gpu/nccl/communicator.hpp"
+#include "gpu/recorded_work.hpp"
 #include "gpu/wave_buffers.hpp"
 #include "gpu/wave_results.hpp"
 #include "runtime/core/check.hpp"
@@ -44,33 +46,6 @@ class stream_owner {
 
  private:
   cudaStream_t stream_ = nullptr;
-};
-
-/// Measures time on the device between two points of a stream.
-class event_pair {
- public:
-  event_pair() {
-    cuda_check(cudaEventCreate(&begin_));
-    cuda_check(cudaEventCreate(&end_));
-  }
-  ~event_pair() {
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-  }
-  event_pair(const event_pair&) = delete;
-  event_pair& operator=(const event_pair&) = delete;
-
-  void begin(cudaStream_t stream) { cuda_check(cudaEventRecord(begin_, stream)); }
-  void end(cudaStream_t stream) { cuda_check(cudaEventRecord(end_, stream)); }
-  /// Once the stream has passed the end.
-  double us() const {
-    float ms = 0;
-    cuda_check(cudaEventElapsedTime(&ms, begin_, end_));
-    return double{ms} * 1e3;
-  }
-
- private:
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
 result<cudaDeviceProp> take_device(std::uint32_t device) {
@@ -129,14 +104,16 @@ class model_on_gpu final : public backend {
 
  private:
   explicit model_on_gpu(const cuda_options& cuda) : cuda_(cuda) {}
-  void warm_up();
-  void run_wave(const step_input& in, step_output& out);
+  result<void> warm_up();
+  result<void> wait();
+  result<void> run_wave(const step_input& in, step_output& out);
   void enqueue(const wave_bucket& bucket, std::uint32_t tiles, bool has_pieces, bool has_ends);
   std::byte* block_at(block_id block) const;
 
   cuda_options cuda_;
   stream_owner stream_;
-  model_config config_;
+  model_config config_;                 ///< of this shard
+  std::unique_ptr<communicator> group_; ///< null: not split
   model_facts facts_;
   model_weights weights_;
   wave_limits limits_;
@@ -159,19 +136,29 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
   if (!device)
     return tl::unexpected(device.error());
   std::unique_ptr<model_on_gpu> model(new model_on_gpu(cuda));
-  model->config_ = std::move(*config);
+  auto shard = shard_of(*config, options.group.count);
+  if (!shard)
+    return tl::unexpected(shard.error());
+  model->config_ = std::move(*shard);
   const model_config& c = model->config_;
+  if (options.group.count > 1) {
+    auto group = communicator::join(options.group, cuda.device);
+    if (!group)
+      return tl::unexpected(group.error());
+    model->group_ = std::move(*group);
+  }
   const auto processors = static_cast<std::uint32_t>(device->multiProcessorCount);
-  auto weights = load_weights(options, c, model->stream_);
+  auto weights = load_weights(options, *config, c, model->stream_);
   if (!weights)
     return tl::unexpected(weights.error());
   model->weights_ = std::move(*weights);
-  auto pass = forward_pass::create(c, model->weights_, model->limits_, processors, model->stream_);
+  auto pass = forward_pass::create(c, model->weights_, model->limits_, processors,
+                                   model->group_.get(), model->stream_);
   if (!pass)
     return tl::unexpected(pass.error());
   model->forward_.emplace(std::move(*pass));
   auto results = wave_results::create(options, c, model->weights_, model->limits_.ends_max,
-                                      legal_tokens(options, c));
+                                      legal_tokens(options, c), model->group_.get());
   if (!results)
     return tl::unexpected(results.error());
   model->results_.emplace(std::move(*results));
@@ -188,17 +175,32 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
                    .kv_bytes_per_block = kv_block_bytes(c, options.compute),
                    .kernels =
                        "cuda sm_" + std::to_string(device->major) + std::to_string(device->minor)};
-  model->warm_up();
+  if (model->group_)
+    model->facts_.kernels += ", sums over shards by " + model->group_->way();
+  if (auto ok = model->warm_up(); !ok)
+    return tl::unexpected(ok.error());
   return model;
 }
 
 /// Finds the fastest products for every size that graphs are made for, and makes those of plain
 /// decoding, so that no step of a job has to.
-void model_on_gpu::warm_up() {
+result<void> model_on_gpu::warm_up() {
   for (const std::uint32_t size : graph_sizes) {
     forward_->tune(size, stream_);
     results_->tune(*forward_, size, stream_);
   }
+  // Connections between shards are made by their first use, which no graph can record.
+  if (group_)
+    forward_->meet_shards(stream_);
+  return wait();
+}
+
+/// For the device; of several shards, as long as the others are there.
+result<void> model_on_gpu::wait() {
+  if (group_)
+    return group_->wait(stream_);
+  cuda_check(cudaStreamSynchronize(stream_));
+  return {};
 }
 
 result<void> model_on_gpu::allocate_kv(std::uint32_t blocks) {
@@ -213,8 +215,7 @@ result<void> model_on_gpu::allocate_kv(std::uint32_t blocks) {
       graphs_.capture({size, size}, stream_, [&] {
         enqueue({size, size}, 0, forward_->attention().fast, true);
       });
-  cuda_check(cudaStreamSynchronize(stream_));
-  return {};
+  return wait();
 }
 
 std::byte* model_on_gpu::block_at(block_id block) const {
@@ -230,7 +231,7 @@ void model_on_gpu::enqueue(const wave_bucket& bucket, std::uint32_t tiles, bool 
     results_->run(on_device, bucket.ends, *forward_, stream_);
 }
 
-void model_on_gpu::run_wave(const step_input& in, step_output& out) {
+result<void> model_on_gpu::run_wave(const step_input& in, step_output& out) {
   const auto tokens = static_cast<std::uint32_t>(wave_.ids.size());
   const auto ends = static_cast<std::uint32_t>(wave_.ends.size());
   const wave_bucket padded{graph_size_for(tokens), graph_size_for(ends)};
@@ -248,7 +249,8 @@ void model_on_gpu::run_wave(const step_input& in, step_output& out) {
     enqueue(bucket, static_cast<std::uint32_t>(wave_.tiles.size()), !wave_.pieces.empty(),
             ends > 0);
   }
-  cuda_check(cudaStreamSynchronize(stream_));
+  if (auto ok = wait(); !ok)
+    return ok;
   const auto drawn = results_->drawn();
   const auto likeliest = wave_.tells_likeliest ? results_->read_likeliest(ends, stream_)
                                                : std::span<const likely_token>();
@@ -273,6 +275,7 @@ void model_on_gpu::run_wave(const step_input& in, step_output& out) {
     if (has(signals, signal::heads))
       std::copy_n(from.head_scores, to.head_scores.size(), to.head_scores.begin());
   }
+  return {};
 }
 
 void model_on_gpu::step(const step_input& in, step_output& out) {
@@ -284,8 +287,12 @@ void model_on_gpu::step(const step_input& in, step_output& out) {
   if (auto room = results_->prepare(in, out.distributions.size(), stream_); !room)
     check(false, room.error().message.c_str());
   wave_cutter cutter(in, limits_, forward_->attention(), legal);
+  out.failure.clear();
   while (cutter.next(wave_))
-    run_wave(in, out);
+    if (auto ran = run_wave(in, out); !ran) {
+      out.failure = ran.error().message;
+      return;
+    }
   if (!out.distributions.empty())
     results_->read_distributions(out.distributions, stream_);
   out.step_us = static_cast<std::uint32_t>(monotonic_us() - began_us);
@@ -314,13 +321,13 @@ void model_on_gpu::import_block(block_id block, std::span<const std::byte> bytes
 
 double model_on_gpu::replay_us(std::uint32_t times) {
   check(graphs_.has(last_bucket_), "replay_us: the last step was a graph");
-  event_pair events;
-  events.begin(stream_);
+  device_timer timer;
+  timer.begin(stream_);
   for (std::uint32_t i = 0; i < times; ++i)
     graphs_.launch(last_bucket_, stream_);
-  events.end(stream_);
+  timer.end(stream_);
   cuda_check(cudaStreamSynchronize(stream_));
-  return events.us() / times;
+  return timer.us() / times;
 }
 
 model_on_gpu& on_gpu(backend& b) {
@@ -357,24 +364,31 @@ result<std::unique_ptr<backend>> make_cuda_backend(const load_options& options,
   return std::unique_ptr<backend>(std::move(*model));
 }
 
+result<std::vector<std::byte>> make_cuda_group() {
+  return gpu::make_group_id();
+}
+
 result<model_memory> estimate_cuda_memory(const load_options& options) {
-  const auto config = gpu::read_config(options);
+  const auto whole = gpu::read_config(options);
+  if (!whole)
+    return tl::unexpected(whole.error());
+  const auto config = shard_of(*whole, options.group.count);
   if (!config)
-    return tl::unexpected(config.error());
+    return fail(config.error().code, options.model_path.string() + ": " + config.error().message);
   if (!options.dummy_weights) {
     const auto files = weight_files::open(options.model_path);
     if (!files)
       return tl::unexpected(files.error());
-    if (auto found = find_model_tensors(*files, *config); !found)
+    if (auto found = find_model_tensors(*files, *whole); !found)
       return tl::unexpected(found.error());
   }
   const gpu::wave_limits waves;
   model_memory needed{
-      .weight_bytes =
-          gpu::weight_memory_bytes(*config, options.compute) +
-          gpu::activation_bytes(*config, options.compute, waves, gpu::processors_max) +
-          std::uint64_t{waves.ends_max} * legal_tokens(options, *config) * sizeof(float) +
-          gpu::reserved_bytes,
+      .weight_bytes = gpu::weight_memory_bytes(*config, options.compute) +
+                      gpu::activation_bytes(*config, options.compute, waves, gpu::processors_max) +
+                      std::uint64_t{waves.ends_max} * legal_tokens(options, *config) *
+                          sizeof(float) * (options.group.count > 1 ? 2 : 1) +
+                      gpu::reserved_bytes,
       .kv_bytes_per_block = gpu::kv_block_bytes(*config, options.compute)};
   const auto heads = heads_memory_bytes(options.heads);
   if (!heads)

@@ -22,8 +22,11 @@ struct cuda_options {
 /// batch mates, chunking or block numbers. bfloat16: as on the CPU, except that the order of sums,
 /// and so the last bits, may depend on the number of rows of a step.
 ///
-/// Errors: unavailable (built without CUDA, no such device, cuBLASLt can't be loaded), capacity,
-/// mismatch, and those of the CPU's backend for files.
+/// A shard of a group (options.group) waits until all are there; its sums over shards go through
+/// NCCL, in float32.
+///
+/// Errors: unavailable (built without CUDA, no such device, cuBLASLt or NCCL can't be loaded, a
+/// shard of the group is missing), capacity, mismatch, and those of the CPU's backend for files.
 result<std::unique_ptr<backend>> make_cuda_backend(const load_options& options,
                                                    const cuda_options& cuda);
 
@@ -31,6 +34,10 @@ result<std::unique_ptr<backend>> make_cuda_backend(const load_options& options,
 /// no device. Weights are with activations, workspaces and what the driver takes for a model.
 /// Errors: not_found, malformed, mismatch.
 result<model_memory> estimate_cuda_memory(const load_options& options);
+
+/// Makes the id of a group of shards (load_options::group) on GPUs, for its leading one. Errors:
+/// unavailable (built without CUDA or NCCL, NCCL can't be loaded).
+result<std::vector<std::byte>> make_cuda_group();
 
 namespace gpu {
 

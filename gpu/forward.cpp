@@ -63,15 +63,15 @@ attention_plan attention_plan_of(const model_config& c, compute_type compute,
 }
 
 forward_pass::forward_pass(const model_config& config, const model_weights& weights,
-                           const wave_limits& limits, std::uint32_t processors)
-    : config_(&config), weights_(&weights), kv_(config),
+                           const wave_limits& limits, std::uint32_t processors, communicator* group)
+    : config_(&config), weights_(&weights), group_(group), kv_(config),
       attention_(attention_plan_of(config, weights.compute, processors)), processors_(processors),
       limits_(limits) {}
 
 result<forward_pass> forward_pass::create(const model_config& c, const model_weights& weights,
                                           const wave_limits& limits, std::uint32_t processors,
-                                          cudaStream_t stream) {
-  forward_pass pass(c, weights, limits, processors);
+                                          communicator* group, cudaStream_t stream) {
+  forward_pass pass(c, weights, limits, processors, group);
   auto memory = device_memory::allocate(activation_bytes(c, weights.compute, limits, processors));
   if (!memory)
     return tl::unexpected(memory.error());
@@ -110,10 +110,17 @@ void forward_pass::tune(std::uint32_t tokens, cudaStream_t stream) {
     products_.tune(sample, tokens, output, input, y, stream);
   };
   tune_kind(&layer_weights::qkv, product_output::operand, true, a_.normed, a_.qkv);
-  tune_kind(&layer_weights::attention_out, product_output::residual, false, a_.attended,
-            a_.residual);
+  tune_kind(&layer_weights::attention_out, residual_output(), false, a_.attended, a_.residual);
   tune_kind(&layer_weights::gate_up, product_output::swiglu, true, a_.normed, a_.gated);
-  tune_kind(&layer_weights::down, product_output::residual, false, a_.gated, a_.residual);
+  tune_kind(&layer_weights::down, residual_output(), false, a_.gated, a_.residual);
+}
+
+void forward_pass::meet_shards(cudaStream_t stream) {
+  if (!group_)
+    return;
+  const std::size_t each = config_->hidden_size / group_->count();
+  group_->sum(a_.residual, config_->hidden_size, stream);
+  group_->gather(a_.residual, each, stream);
 }
 
 void forward_pass::run(const device_wave& wave, std::uint32_t tokens, std::uint32_t tiles,
@@ -139,6 +146,19 @@ void forward_pass::normed_product(const matrix& m, const float* norm, std::uint3
               static_cast<T*>(a_.normed), stream);
   products_.run(m, tokens, output,
                 {a_.normed, fused ? a_.residual : nullptr, norm, config_->rms_norm_eps}, y, stream);
+}
+
+/// Of products that add to the residual stream: one shard adds to it, the others' parts replace it,
+/// so that the sum over all is the stream once and every part once.
+product_output forward_pass::residual_output() const {
+  return group_ && group_->index() > 0 ? product_output::exact : product_output::residual;
+}
+
+void forward_pass::add_to_residual(const matrix& m, std::uint32_t tokens, const void* x,
+                                   cudaStream_t stream) {
+  products_.run(m, tokens, residual_output(), {.x = x}, a_.residual, stream);
+  if (group_)
+    group_->sum(a_.residual, std::size_t{tokens} * config_->hidden_size, stream);
 }
 
 template <class T>
@@ -195,10 +215,9 @@ void forward_pass::run_layers(const device_wave& wave, std::uint32_t tokens, std
     const auto& w = weights_->layers[layer];
     normed_product<T>(w.qkv, w.input_norm, tokens, product_output::operand, a_.qkv, stream);
     attend<T>(wave, layer, tokens, tiles, has_pieces, pool, stream);
-    products_.run(w.attention_out, tokens, product_output::residual, {.x = a_.attended},
-                  a_.residual, stream);
+    add_to_residual(w.attention_out, tokens, a_.attended, stream);
     normed_product<T>(w.gate_up, w.post_norm, tokens, product_output::swiglu, a_.gated, stream);
-    products_.run(w.down, tokens, product_output::residual, {.x = a_.gated}, a_.residual, stream);
+    add_to_residual(w.down, tokens, a_.gated, stream);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "gpu/device_memory.hpp"
 #include "gpu/kernels/attention.hpp"
 #include "gpu/model_weights.hpp"
+#include "gpu/nccl/communicator.hpp"
 #include "gpu/products.hpp"
 #include "gpu/wave_buffers.hpp"
 #include "runtime/exec/model_config.hpp"
@@ -44,19 +45,24 @@ struct activations {
 std::uint64_t activation_bytes(const model_config& config, compute_type compute,
                                const wave_limits& limits, std::uint32_t processors);
 
-/// The layers of a model over one wave. Owns the activations; weights and KV are others'.
+/// The layers of a model, or of a shard of one, over one wave. Owns the activations; weights and KV
+/// are others'.
 class forward_pass {
  public:
-  /// References must outlive this. Errors: capacity, unavailable.
+  /// References must outlive this; `group` is null for a model that is not split. Errors: capacity,
+  /// unavailable.
   static result<forward_pass> create(const model_config& config, const model_weights& weights,
                                      const wave_limits& limits, std::uint32_t processors,
-                                     cudaStream_t stream);
+                                     communicator* group, cudaStream_t stream);
 
   const attention_plan& attention() const { return attention_; }
   std::uint64_t bytes() const { return memory_.bytes(); }
 
   /// Measures how to run the products of so many tokens; else they run by the library's guess.
   void tune(std::uint32_t tokens, cudaStream_t stream);
+
+  /// Lets shards sum and gather once, of a model that is split.
+  void meet_shards(cudaStream_t stream);
 
   /// Enqueues all layers. `tiles`: how many the wave has; with 0, everything but the pool depends
   /// on the bucket alone and may be captured.
@@ -69,7 +75,7 @@ class forward_pass {
 
  private:
   forward_pass(const model_config& config, const model_weights& weights, const wave_limits& limits,
-               std::uint32_t processors);
+               std::uint32_t processors, communicator* group);
   template <class T>
   void run_layers(const device_wave& wave, std::uint32_t tokens, std::uint32_t tiles,
                   bool has_pieces, void* pool, cudaStream_t stream);
@@ -80,8 +86,12 @@ class forward_pass {
   void normed_product(const matrix& m, const float* norm, std::uint32_t tokens,
                       product_output output, void* y, cudaStream_t stream);
 
+  product_output residual_output() const;
+  void add_to_residual(const matrix& m, std::uint32_t tokens, const void* x, cudaStream_t stream);
+
   const model_config* config_;
   const model_weights* weights_;
+  communicator* group_;
   kv_shape kv_;
   attention_plan attention_;
   std::uint32_t processors_;

@@ -2,11 +2,11 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
 
 #include <cuda_runtime_api.h>
 
+#include "gpu/recorded_work.hpp"
 #include "gpu/wave_buffers.hpp"
 
 namespace tokenrouter::gpu {
@@ -21,23 +21,22 @@ std::uint32_t graph_size_for(std::uint32_t count);
 /// Replays of whole waves, one for each bucket.
 class graph_cache {
  public:
-  graph_cache() = default;
-  graph_cache(graph_cache&&) noexcept = default;
-  graph_cache& operator=(graph_cache&&) noexcept = default;
-  ~graph_cache();
-
   bool has(const wave_bucket& bucket) const { return graphs_.contains(bucket); }
   std::size_t count() const { return graphs_.size(); }
 
   /// Records what `enqueue` puts on the stream, and keeps it for the bucket.
-  void capture(const wave_bucket& bucket, cudaStream_t stream,
-               const std::function<void()>& enqueue);
+  template <class F>
+  void capture(const wave_bucket& bucket, cudaStream_t stream, const F& enqueue) {
+    graphs_.emplace(bucket, recorded_work(stream, enqueue)).first->second.upload(stream);
+  }
 
   /// Requires has(bucket).
-  void launch(const wave_bucket& bucket, cudaStream_t stream) const;
+  void launch(const wave_bucket& bucket, cudaStream_t stream) const {
+    graphs_.at(bucket).launch(stream);
+  }
 
  private:
-  std::map<wave_bucket, cudaGraphExec_t> graphs_;
+  std::map<wave_bucket, recorded_work> graphs_;
 };
 
 } // namespace tokenrouter::gpu

@@ -31,7 +31,9 @@ struct layer_weights {
   matrix down;
 };
 
-/// All weights of a model in one piece of device memory.
+/// All weights of a model, or a shard's share of them, in one piece of device memory. A shard has
+/// its heads' rows of `qkv` and columns of `attention_out`, its rows of `gate_up` and columns of
+/// `down`, and the whole of the rest.
 struct model_weights {
   compute_type compute = compute_type::bfloat16;
   matrix embedding; ///< [vocabulary][hidden]
@@ -46,10 +48,11 @@ std::size_t element_bytes(compute_type compute);
 /// Bytes that loading would take.
 std::uint64_t weight_memory_bytes(const model_config& config, compute_type compute);
 
-/// Reads the model's files onto the device, or, if options.dummy_weights, makes random weights of
-/// the config's shape: matrices with standard deviation 0.02, norms of 1, the same on every run.
-/// Errors: those of find_model_tensors and weight_files, capacity.
+/// Reads options.group's share of the model's files onto the device, or, if options.dummy_weights,
+/// makes random weights of the config's shape: matrices with standard deviation 0.02, norms of 1,
+/// the same on every run, and of shards the parts of the same. `config` is of the whole model,
+/// `shard` of the share. Errors: those of find_model_tensors and weight_files, capacity.
 result<model_weights> load_weights(const load_options& options, const model_config& config,
-                                   cudaStream_t stream);
+                                   const model_config& shard, cudaStream_t stream);
 
 } // namespace tokenrouter::gpu

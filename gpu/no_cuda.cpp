@@ -15,6 +15,10 @@ result<std::unique_ptr<backend>> make_cuda_backend(const load_options&, const cu
   return no_cuda();
 }
 
+result<std::vector<std::byte>> make_cuda_group() {
+  return no_cuda();
+}
+
 result<model_memory> estimate_cuda_memory(const load_options&) {
   return no_cuda();
 }

@@ -7,6 +7,7 @@
 #include "gpu/cuda_error.hpp"
 #include "gpu/kernels/exact_product.hpp"
 #include "gpu/kernels/rows.hpp"
+#include "gpu/recorded_work.hpp"
 
 namespace tokenrouter::gpu {
 namespace {
@@ -15,48 +16,23 @@ constexpr std::uint32_t library_plans_tried = 6;
 constexpr std::uint32_t shapes_of_blocks[] = {8, 16, 32, 64};
 
 /// Time that the device takes for what `work` enqueues, launched as one graph: enqueueing takes
-/// the host longer than running takes the device.
-class stopwatch {
- public:
-  stopwatch() {
-    cuda_check(cudaEventCreate(&begin_));
-    cuda_check(cudaEventCreate(&end_));
+/// the host longer than running takes the device. The least of several runs, the first of which is
+/// not counted.
+template <class F>
+double measure_us(cudaStream_t stream, const F& work) {
+  constexpr int runs = 4;
+  const recorded_work recorded(stream, work);
+  device_timer timer;
+  double least_us = 0;
+  for (int i = 0; i < runs; ++i) {
+    timer.begin(stream);
+    recorded.launch(stream);
+    timer.end(stream);
+    cuda_check(cudaStreamSynchronize(stream));
+    least_us = i <= 1 ? timer.us() : std::min(least_us, timer.us());
   }
-  ~stopwatch() {
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-  }
-  stopwatch(const stopwatch&) = delete;
-  stopwatch& operator=(const stopwatch&) = delete;
-
-  /// The least of several runs, the first of which is not counted.
-  template <class F>
-  float measure_ms(cudaStream_t stream, const F& work) {
-    constexpr int runs = 4;
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t ready = nullptr;
-    cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    work();
-    cuda_check(cudaStreamEndCapture(stream, &graph));
-    cuda_check(cudaGraphInstantiate(&ready, graph, 0));
-    float least = 0;
-    for (int i = 0; i < runs; ++i) {
-      cuda_check(cudaEventRecord(begin_, stream));
-      cuda_check(cudaGraphLaunch(ready, stream));
-      cuda_check(cudaEventRecord(end_, stream));
-      cuda_check(cudaEventSynchronize(end_));
-      float ms = 0;
-      cuda_check(cudaEventElapsedTime(&ms, begin_, end_));
-      least = i <= 1 ? ms : std::min(least, ms);
-    }
-    cuda_check(cudaGraphExecDestroy(ready));
-    cuda_check(cudaGraphDestroy(graph));
-    return least;
-  }
-
- private:
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
+  return least_us;
+}
 
 } // namespace
 
@@ -119,17 +95,16 @@ void products::tune(std::span<const matrix> sample, std::uint32_t rows, product_
   const key k{rows, sample.front().columns, sample.front().k, output};
   if (chosen_.contains(k))
     return;
-  stopwatch watch;
-  float best_ms = 0;
+  double best_us = 0;
   for (const way& w : ways(sample.front(), rows, output, library_plans_tried)) {
     const auto pass = [&] {
       for (const matrix& m : sample)
         enqueue(w, m, rows, output, input, y, stream);
     };
-    const float ms = watch.measure_ms(stream, pass);
-    if (!chosen_.contains(k) || ms < best_ms) {
+    const double us = measure_us(stream, pass);
+    if (!chosen_.contains(k) || us < best_us) {
       chosen_.insert_or_assign(k, w);
-      best_ms = ms;
+      best_us = us;
     }
   }
 }

@@ -22,16 +22,27 @@ result<void> grow(device_memory& memory, std::size_t bytes) {
   return {};
 }
 
+/// As many columns for each shard, in eights: the products' kernels want that.
+column_shares logit_shares(std::uint32_t columns, std::uint32_t shards) {
+  const std::uint32_t each = (columns + shards - 1) / shards;
+  return {columns, shards == 1 ? columns : std::min(columns, (each + 7) / 8 * 8)};
+}
+
 } // namespace
 
 result<wave_results> wave_results::create(const load_options& options, const model_config& config,
                                           const model_weights& weights, std::uint32_t ends_max,
-                                          std::uint32_t vocab_legal_tokens) {
+                                          std::uint32_t vocab_legal_tokens, communicator* group) {
   wave_results r;
   r.config_ = &config;
   r.weights_ = &weights;
+  r.group_ = group;
+  r.columns_ = logit_shares(vocab_legal_tokens, group ? group->count() : 1);
   r.lm_head_ = weights.lm_head;
-  r.lm_head_.columns = vocab_legal_tokens;
+  r.lm_head_.columns = r.columns_.width;
+  r.lm_head_.weight = static_cast<std::byte*>(weights.lm_head.weight) +
+                      std::size_t{r.columns_.first(group ? group->index() : 0)} *
+                          weights.lm_head.k * element_bytes(weights.compute);
   r.vocab_legal_tokens_ = vocab_legal_tokens;
   r.ends_max_ = ends_max;
   for (const auto& spec : options.heads) {
@@ -54,6 +65,7 @@ result<wave_results> wave_results::create(const load_options& options, const mod
       {&r.hidden_, rows * config.hidden_size * sizeof(float)},
       {&r.operands_, rows * config.hidden_size * element},
       {&r.logits_, rows * vocab_legal_tokens * sizeof(float)},
+      {&r.gathered_, group ? rows * r.columns_.width * group->count() * sizeof(float) : 0},
       {&r.top_, rows * kept_logits_max * sizeof(float)},
       {&r.drawn_, rows * sizeof(drawn_row)},
       {&r.likeliest_, rows * likeliest_max * sizeof(likely_token)}};
@@ -76,7 +88,8 @@ result<wave_results> wave_results::create(const load_options& options, const mod
 }
 
 std::uint64_t wave_results::bytes() const {
-  std::uint64_t sum = hidden_.bytes() + operands_.bytes() + logits_.bytes() + top_.bytes();
+  std::uint64_t sum =
+      hidden_.bytes() + operands_.bytes() + logits_.bytes() + gathered_.bytes() + top_.bytes();
   for (const auto& head : heads_)
     sum += head.bytes();
   return sum;
@@ -99,6 +112,21 @@ result<void> wave_results::prepare(const step_input& in, std::size_t distributio
   return {};
 }
 
+/// Every shard makes its columns and learns the others'.
+void wave_results::compute_logits(std::uint32_t ends, forward_pass& pass, cudaStream_t stream) {
+  if (!group_) {
+    pass.matrix_products().run(lm_head_, ends, product_output::exact, {.x = operands_.as()},
+                               logits_.as(), stream);
+    return;
+  }
+  const std::size_t share = std::size_t{ends} * columns_.width;
+  auto* all = gathered_.as<float>();
+  pass.matrix_products().run(lm_head_, ends, product_output::exact, {.x = operands_.as()},
+                             all + group_->index() * share, stream);
+  group_->gather(all, share, stream);
+  join_columns(all, columns_, group_->count(), ends, logits_.as<float>(), stream);
+}
+
 void wave_results::run(const device_wave& wave, std::uint32_t ends, forward_pass& pass,
                        cudaStream_t stream) {
   const norm_call norm{.residual = pass.residual(),
@@ -113,8 +141,7 @@ void wave_results::run(const device_wave& wave, std::uint32_t ends, forward_pass
     norm_rows(norm, operands_.as<__nv_bfloat16>(), stream);
   else
     norm_rows(norm, operands_.as<float>(), stream);
-  pass.matrix_products().run(lm_head_, ends, product_output::exact, {.x = operands_.as()},
-                             logits_.as(), stream);
+  compute_logits(ends, pass, stream);
   draw_rows({.logits = logits_.as<float>(),
              .stride = vocab_legal_tokens_,
              .count = vocab_legal_tokens_,

@@ -9,6 +9,7 @@
 #include "gpu/device_head.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/forward.hpp"
+#include "gpu/kernels/shard_columns.hpp"
 #include "gpu/wave_buffers.hpp"
 #include "runtime/exec/backend.hpp"
 
@@ -18,11 +19,11 @@ namespace tokenrouter::gpu {
 /// `drawn_row`s come back to the host, and distributions where asked for.
 class wave_results {
  public:
-  /// References must outlive this. Errors: capacity, mismatch (a head that the device has no code
-  /// for), those of load_head.
+  /// References must outlive this; `group` is null for a model that is not split. Errors:
+  /// capacity, mismatch (a head that the device has no code for), those of load_head.
   static result<wave_results> create(const load_options& options, const model_config& config,
                                      const model_weights& weights, std::uint32_t ends_max,
-                                     std::uint32_t vocab_legal_tokens);
+                                     std::uint32_t vocab_legal_tokens, communicator* group);
 
   std::uint32_t vocab_legal_tokens() const { return vocab_legal_tokens_; }
   std::uint64_t bytes() const;
@@ -50,13 +51,17 @@ class wave_results {
   std::vector<float> logits_of(std::uint32_t end) const;
 
  private:
+  void compute_logits(std::uint32_t ends, forward_pass& pass, cudaStream_t stream);
+
   const model_config* config_ = nullptr;
   const model_weights* weights_ = nullptr;
-  matrix lm_head_; ///< the rows that are legal
+  communicator* group_ = nullptr;
+  matrix lm_head_;        ///< the rows that are legal; of a shard, its part of them
+  column_shares columns_; ///< of the logits
   std::uint32_t vocab_legal_tokens_ = 0, ends_max_ = 0, top_wanted_ = 0;
   std::vector<device_head> heads_;
-  device_memory hidden_, operands_, logits_, top_, drawn_, drawn_host_, mixes_, distributions_,
-      likeliest_, likeliest_host_;
+  device_memory hidden_, operands_, logits_, gathered_, top_, drawn_, drawn_host_, mixes_,
+      distributions_, likeliest_, likeliest_host_;
 };
 
 } // namespace tokenrouter::gpu

@@ -174,11 +174,14 @@ __device__ std::uint64_t mix_bits(std::uint64_t x) {
 }
 
 template <class T>
-__global__ void random_kernel(T* out, std::uint64_t count, std::uint64_t salt, float width) {
+__global__ void random_kernel(T* out, matrix_part part, std::uint64_t salt, float width) {
+  const std::uint64_t count = part.rows * part.columns;
   const std::uint64_t step = static_cast<std::uint64_t>(gridDim.x) * blockDim.x;
   for (std::uint64_t i = static_cast<std::uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        i < count; i += step) {
-    const auto bits = static_cast<std::uint32_t>(mix_bits(i + salt) >> 40);
+    const std::uint64_t place = (part.first_row + i / part.columns) * part.whole_columns +
+                                part.first_column + i % part.columns;
+    const auto bits = static_cast<std::uint32_t>(mix_bits(place + salt) >> 40);
     out[i] = from_float<T>((static_cast<float>(bits) * 0x1p-24f - 0.5f) * width);
   }
 }
@@ -237,13 +240,14 @@ void add_bias(T* y, const float* bias, std::uint32_t tokens, std::uint32_t colum
 }
 
 template <class T>
-void fill_random(T* out, std::uint64_t count, std::uint32_t stream_id, float deviation,
+void fill_random(T* out, const matrix_part& part, std::uint32_t stream_id, float deviation,
                  cudaStream_t stream) {
+  const std::uint64_t count = part.rows * part.columns;
   const float width = deviation * 3.4641016f; // of a uniform distribution: sqrt(12) deviations
   const std::uint64_t salt = (std::uint64_t{stream_id} + 1) * 0x9e3779b97f4a7c15ull;
   const auto blocks =
       static_cast<unsigned>(count / row_threads + 1 < 4096 ? count / row_threads + 1 : 4096);
-  random_kernel<T><<<blocks, row_threads, 0, stream>>>(out, count, salt, width);
+  random_kernel<T><<<blocks, row_threads, 0, stream>>>(out, part, salt, width);
   cuda_check(cudaGetLastError());
 }
 
@@ -264,7 +268,7 @@ template void swiglu(const float*, std::uint32_t, std::uint32_t, float*, cudaStr
 template void swiglu(const bf16*, std::uint32_t, std::uint32_t, bf16*, cudaStream_t);
 template void add_bias(float*, const float*, std::uint32_t, std::uint32_t, cudaStream_t);
 template void add_bias(bf16*, const float*, std::uint32_t, std::uint32_t, cudaStream_t);
-template void fill_random(float*, std::uint64_t, std::uint32_t, float, cudaStream_t);
-template void fill_random(bf16*, std::uint64_t, std::uint32_t, float, cudaStream_t);
+template void fill_random(float*, const matrix_part&, std::uint32_t, float, cudaStream_t);
+template void fill_random(bf16*, const matrix_part&, std::uint32_t, float, cudaStream_t);
 
 } // namespace tokenrouter::gpu

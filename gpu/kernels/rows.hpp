@@ -65,10 +65,24 @@ template <class T>
 void add_bias(T* y, const float* bias, std::uint32_t tokens, std::uint32_t columns,
               cudaStream_t stream);
 
-/// Weights of a random model: uniform with standard deviation `deviation`, a pure function of
-/// (stream_id, index).
+/// A part of a matrix: `rows` by `columns` from a place on.
+struct matrix_part {
+  std::uint64_t first_row;
+  std::uint64_t rows;
+  std::uint64_t first_column;
+  std::uint64_t columns;
+  std::uint64_t whole_columns; ///< of the matrix
+};
+
+/// All of a matrix, or of a vector as one of a single column.
+inline matrix_part whole_matrix(std::uint64_t rows, std::uint64_t columns = 1) {
+  return {0, rows, 0, columns, columns};
+}
+
+/// Part of a random matrix: out[rows][columns], uniform with standard deviation `deviation`, a pure
+/// function of (stream_id, place in the whole matrix).
 template <class T>
-void fill_random(T* out, std::uint64_t count, std::uint32_t stream_id, float deviation,
+void fill_random(T* out, const matrix_part& part, std::uint32_t stream_id, float deviation,
                  cudaStream_t stream);
 void fill_constant(float* out, std::uint64_t count, float value, cudaStream_t stream);
 

@@ -10,6 +10,7 @@
 
 #include "runtime/core/error.hpp"
 #include "runtime/core/ids.hpp"
+#include "runtime/exec/shard_group.hpp"
 #include "runtime/exec/step.hpp"
 
 namespace tokenrouter {
@@ -35,6 +36,7 @@ struct load_options {
   std::uint32_t vocab_legal_tokens = 0; ///< ids at or above are never sampled; 0 = the model's own
   std::vector<head_spec> heads;         ///< at most limits::heads_max
   bool dummy_weights = false; ///< random ones of config.json's shape; GPU only, no files are read
+  shard_group group;          ///< more than one member: GPU only
 };
 
 /// Facts of a loaded model; constant after load.
@@ -43,7 +45,7 @@ struct model_facts {
   std::uint32_t vocab_tokens = 0; ///< width of the logits
   std::uint32_t context_tokens_max = 0;
   std::vector<token_id> eos_tokens;     ///< of generation_config.json, else config.json
-  std::uint64_t weight_bytes = 0;       ///< in memory, heads included
+  std::uint64_t weight_bytes = 0;       ///< in memory, heads included; of this shard
   std::uint64_t kv_bytes_per_block = 0; ///< with what windows of heads need
   std::string kernels;                  ///< what runs it, e.g. "avx512-bf16", "avx2", "cuda sm_90"
 };
@@ -66,7 +68,8 @@ class backend {
   virtual result<void> allocate_kv(std::uint32_t blocks) = 0;
 
   /// Runs one step, its copies first. Requires the input's contract and block ids below the
-  /// allocated count (both checked). Reuses `out`'s memory.
+  /// allocated count (both checked). Reuses `out`'s memory. A step that other shards were needed
+  /// for and did not answer sets out.failure; nothing can be run after that.
   virtual void step(const step_input& in, step_output& out) = 0;
 
   /// Copies whole blocks inside the pool, in the order given.

@@ -236,4 +236,23 @@ result<model_config> load_model_config(const fs::path& folder) {
   return config;
 }
 
+result<model_config> shard_of(const model_config& whole, std::uint32_t count) {
+  model_config shard = whole;
+  const auto divide = [&](const char* name, std::uint32_t& value) -> result<void> {
+    if (value % count != 0)
+      return fail(errc::mismatch, std::string(name) + " " + std::to_string(value) +
+                                      " does not divide by " + std::to_string(count) +
+                                      " shards; choose another tp_size");
+    value /= count;
+    return {};
+  };
+  if (auto ok = divide("num_attention_heads", shard.heads); !ok)
+    return tl::unexpected(ok.error());
+  if (auto ok = divide("num_key_value_heads", shard.kv_heads); !ok)
+    return tl::unexpected(ok.error());
+  if (auto ok = divide("intermediate_size", shard.intermediate_size); !ok)
+    return tl::unexpected(ok.error());
+  return shard;
+}
+
 } // namespace tokenrouter

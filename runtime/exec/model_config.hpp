@@ -37,4 +37,9 @@ struct model_config {
 /// is named with those that are; so are head counts that do not divide).
 result<model_config> load_model_config(const std::filesystem::path& folder);
 
+/// What each of `count` shards runs of the model: its share of heads and of the feed-forward
+/// layer's width; hidden state and vocabulary stay whole. Error: mismatch (what does not divide is
+/// named).
+result<model_config> shard_of(const model_config& whole, std::uint32_t count);
+
 } // namespace tokenrouter

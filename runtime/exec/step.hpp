@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/core/ids.hpp"
@@ -42,11 +43,24 @@ struct step_row {
   /// step_input::scored_tokens, from scored_offset on, after each of them?
   std::uint32_t scored_positions = 0;
   std::uint32_t scored_offset = 0;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, step_row& x) {
+    return f(x.request, x.token_offset, x.token_count, x.start_position, x.block_offset,
+             x.block_count, x.answered_positions, x.signals, x.window_start_position, x.sampling,
+             x.sample_stream, x.mix_weight, x.mix_offset, x.likeliest_count, x.scored_positions,
+             x.scored_offset);
+  }
 };
 
 struct block_copy {
   block_id from = 0;
   block_id to = 0;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, block_copy& x) {
+    return f(x.from, x.to);
+  }
 };
 
 /// Requires: rows in [1, batch_rows_max]; no two rows share a block that either writes.
@@ -65,6 +79,11 @@ struct step_input {
     rows.clear();
     scored_tokens.clear();
     mixes.clear();
+  }
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, step_input& x) {
+    return f(x.copies, x.tokens, x.block_tables, x.rows, x.scored_tokens, x.mixes);
   }
 };
 
@@ -102,6 +121,7 @@ struct step_output {
   /// position of the rows that ask.
   std::vector<token_likelihood> likeliest;
   std::uint32_t step_us = 0; ///< wall time inside the backend
+  std::string failure;       ///< why nothing above means anything; empty: all is well
 };
 
 } // namespace tokenrouter

@@ -62,6 +62,22 @@ BOOST_AUTO_TEST_CASE(the_abacus_models_are_read_as_they_are) {
                1e-15);
 }
 
+BOOST_AUTO_TEST_CASE(a_shard_has_its_share_of_heads_and_width) {
+  const auto whole = load_model_config("examples/models/abacus/abacus-m");
+  BOOST_TEST_REQUIRE(whole.has_value());
+  const auto half = shard_of(*whole, 2);
+  BOOST_TEST_REQUIRE(half.has_value());
+  BOOST_TEST(half->heads == 4u);
+  BOOST_TEST(half->kv_heads == 2u);
+  BOOST_TEST(half->intermediate_size == 384u);
+  BOOST_TEST(half->hidden_size == 256u);
+  BOOST_TEST(half->vocab_tokens == 1024u);
+  const auto refused = shard_of(*whole, 8);
+  BOOST_TEST_REQUIRE(!refused.has_value());
+  BOOST_TEST(refused.error().message ==
+             "num_key_value_heads 4 does not divide by 8 shards; choose another tp_size");
+}
+
 BOOST_AUTO_TEST_CASE(what_a_config_leaves_out_has_its_usual_value) {
   const auto config = load_text(plain());
   BOOST_TEST_REQUIRE(config.has_value());

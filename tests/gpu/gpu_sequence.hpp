@@ -6,8 +6,19 @@
 
 #include "gpu/cuda_backend.hpp"
 #include "tests/exec/cpu/test_sequence.hpp"
+#include "tests/gpu/shard_team.hpp"
 
 namespace tokenrouter::test {
+
+/// For tests that are skipped, by name, where there are fewer GPUs.
+struct has_gpus {
+  std::uint32_t wanted;
+  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
+    boost::test_tools::assertion_result met(gpus_here() >= wanted);
+    met.message() << "needs " << wanted << " GPUs, here are " << gpus_here();
+    return met;
+  }
+};
 
 /// Loads a model onto the first GPU with a pool that is poisoned: every bit set.
 inline std::unique_ptr<backend> load_on_gpu(const load_options& options, std::uint32_t blocks,

@@ -25,13 +25,21 @@ struct agreement {
 
 /// Feeds the oracle's tokens to all requests at once, one step a token, and counts what the model
 /// says. Near ties of the oracle are left out.
-agreement follow(const std::string& size, compute_type compute) {
+agreement follow(const std::string& size, compute_type compute, std::uint32_t shards = 1) {
   const json prompts = read("prompts.json")["prompts"];
   const json items = read("greedy-abacus-" + size + ".json")["items"];
   load_options options;
   options.model_path = "examples/models/abacus/abacus-" + size;
   options.compute = compute;
-  const auto model = load_on_gpu(options, 2048);
+  std::unique_ptr<backend> model;
+  if (shards == 1) {
+    model = load_on_gpu(options, 2048);
+  } else {
+    auto team = shard_team::load(options, shards);
+    BOOST_REQUIRE_MESSAGE(team.has_value(), (team ? std::string() : team.error().message));
+    BOOST_REQUIRE((*team)->allocate_kv(2048).has_value());
+    model = std::move(*team);
+  }
   std::vector<sequence> all;
   std::vector<std::vector<token_id>> outputs;
   std::vector<std::set<std::size_t>> ties;
@@ -80,6 +88,16 @@ agreement follow(const std::string& size, compute_type compute) {
 BOOST_AUTO_TEST_CASE(in_float32_the_oracle_is_met_token_for_token) {
   for (const char* size : {"xs", "s", "m"}) {
     const auto result = follow(size, compute_type::float32);
+    BOOST_TEST_MESSAGE(size << ": " << result.equal << " of " << result.positions);
+    BOOST_TEST(result.positions > 100u);
+    BOOST_TEST(result.equal == result.positions);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(two_shards_meet_the_oracle_in_float32,
+                     *boost::unit_test::precondition(has_gpus{2})) {
+  for (const char* size : {"s", "m"}) {
+    const auto result = follow(size, compute_type::float32, 2);
     BOOST_TEST_MESSAGE(size << ": " << result.equal << " of " << result.positions);
     BOOST_TEST(result.positions > 100u);
     BOOST_TEST(result.equal == result.positions);

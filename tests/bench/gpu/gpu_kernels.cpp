@@ -105,7 +105,7 @@ void bench_products(chain_timer& timer, const model_config& c, std::uint32_t row
   for (const auto& kind : kinds) {
     const std::size_t elements = std::size_t{kind.columns} * kind.k;
     const auto weights = allocate(elements * layers * 2);
-    fill_random(weights.as<bf16_t>(), elements * layers, 1, 0.02f, timer.stream());
+    fill_random(weights.as<bf16_t>(), whole_matrix(elements * layers), 1, 0.02f, timer.stream());
     const auto x = allocate(std::size_t{rows} * kind.k * 2),
                y = allocate(std::size_t{rows} * kind.columns * 4);
     const auto residual = allocate(std::size_t{rows} * kind.k * 4), norm = allocate(kind.k * 4);
@@ -153,7 +153,7 @@ void bench_attention(chain_timer& timer, const model_config& c, std::uint32_t ro
   const kv_shape shape(c);
   const std::uint32_t per_row = context / 16, blocks = per_row * rows;
   const auto pool = allocate(shape.block * blocks * 2);
-  fill_random(pool.as<bf16_t>(), shape.block * blocks, 3, 1.0f, timer.stream());
+  fill_random(pool.as<bf16_t>(), whole_matrix(shape.block * blocks), 3, 1.0f, timer.stream());
   step_input in;
   for (std::uint32_t r = 0; r < rows; ++r) {
     step_row row;
@@ -236,7 +236,7 @@ void bench_rows(chain_timer& timer, const model_config& c, std::uint32_t rows) {
   });
   prepare_draws();
   const auto logits = allocate(std::size_t{rows} * c.vocab_tokens * 4);
-  fill_random(logits.as<float>(), std::size_t{rows} * c.vocab_tokens, 5, 2.0f, timer.stream());
+  fill_random(logits.as<float>(), whole_matrix(rows, c.vocab_tokens), 5, 2.0f, timer.stream());
   const auto top = allocate(std::size_t{rows} * kept_logits_max * 4),
              drawn = allocate(rows * sizeof(drawn_row));
   for (const std::uint32_t signals : {0u, 1u, 8u}) {

@@ -14,6 +14,7 @@
 #include "runtime/core/clock.hpp"
 #include "runtime/core/limits.hpp"
 #include "runtime/exec/model_config.hpp"
+#include "tests/gpu/shard_team.hpp"
 
 using namespace tokenrouter;
 
@@ -30,6 +31,7 @@ struct bench_options {
   double matmul_tflops = 790;   ///< measured
   bool no_graphs = false;
   bool no_overlap = false;
+  std::uint32_t shards = 1; ///< GPUs that the model is split over
 };
 
 struct shape_costs {
@@ -134,9 +136,19 @@ void bench_prefill(backend& model, const bench_options& options, const shape_cos
   const auto [us, host_us] = median_us(model, in, 5, false);
   const double flops =
       tokens * costs.flops_per_token + costs.flops_per_pair * tokens * tokens / 2.0;
-  const double floor_us = flops / options.matmul_tflops / 1e6;
+  const double floor_us = flops / options.shards / options.matmul_tflops / 1e6;
   std::printf("| prefill | %u | - | %.2f | %.3f | %.2f | %.0f %% | %.0f tok/s |\n", tokens,
               us / 1e3, host_us / 1e3, floor_us / 1e3, 100 * floor_us / us, tokens / us * 1e6);
+}
+
+result<std::unique_ptr<backend>> load_shards(const load_options& load,
+                                             const bench_options& options) {
+  if (options.shards == 1)
+    return make_cuda_backend(load, {.device = 0, .graphs = !options.no_graphs});
+  auto team = test::shard_team::load(load, options.shards, !options.no_graphs);
+  if (!team)
+    return tl::unexpected(team.error());
+  return std::unique_ptr<backend>(std::move(*team));
 }
 
 int bench(const bench_options& options) {
@@ -150,7 +162,7 @@ int bench(const bench_options& options) {
   load.dummy_weights = true;
   gpu::overlap_kernels(!options.no_overlap);
   const std::uint64_t began_us = monotonic_us();
-  auto made = make_cuda_backend(load, {.device = 0, .graphs = !options.no_graphs});
+  auto made = load_shards(load, options);
   if (!made) {
     std::fprintf(stderr, "%s\n", made.error().message.c_str());
     return 1;
@@ -175,6 +187,7 @@ int bench(const bench_options& options) {
               options.shape.c_str(), static_cast<double>(loaded_us) / 1e6,
               static_cast<double>(monotonic_us() - began_us) / 1e6,
               static_cast<double>(model.facts().weight_bytes) / 1e9);
+  std::printf("%s\n", model.facts().kernels.c_str());
   std::printf("| step | rows | context | ms | of these host ms | floor ms | floor / time | "
               "|\n|-|-|-|-|-|-|-|-|\n");
   const shape_costs costs = costs_of(*config);
@@ -187,9 +200,10 @@ int bench(const bench_options& options) {
       if (std::uint64_t{batch} * ((context + 15) / 16) > blocks)
         continue;
       const auto [us, host_us] =
-          median_us(model, decode_input(batch, context, order), options.steps, !options.no_graphs);
+          median_us(model, decode_input(batch, context, order), options.steps,
+                    !options.no_graphs && options.shards == 1);
       const double bytes = costs.weight_bytes + costs.kv_bytes_per_token * batch * context;
-      const double floor_us = bytes / options.bandwidth_tb / 1e6;
+      const double floor_us = bytes / options.shards / options.bandwidth_tb / 1e6;
       std::printf("| decode | %u | %u | %.3f | %.3f | %.3f | %.0f %% | %.0f tok/s |\n", batch,
                   context, us / 1e3, host_us / 1e3, floor_us / 1e3, 100 * floor_us / us,
                   batch / us * 1e6);
@@ -213,6 +227,7 @@ int main(int argc, char** argv) {
   app.add_option("--kv-gb", options.memory_gb, "Most memory for KV, in GiB");
   app.add_option("--bandwidth", options.bandwidth_tb, "Of the floor, in TB/s");
   app.add_option("--matmul", options.matmul_tflops, "Of the floor, in TFLOP/s");
+  app.add_option("--shards", options.shards, "GPUs that the model is split over");
   app.add_flag("--no-overlap", options.no_overlap, "Start every kernel after the one in front");
   app.add_flag("--no-graphs", options.no_graphs, "Launch every kernel on its own");
   CLI11_PARSE(app, argc, argv);
