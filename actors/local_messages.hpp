@@ -134,12 +134,14 @@ struct step_done {
 
 /// model → supervisor, once.
 struct model_loaded {
-  replica_id replica;
+  shard_id shard;
   std::string kernels;
 };
+/// model → supervisor: it can't be loaded, or `running`: a step of it can't be completed.
 struct model_failed {
-  replica_id replica;
+  shard_id shard;
   error why;
+  bool running = false;
 };
 
 /// switchboard → link, link → switchboard: one encoded message of the protocol.

@@ -99,4 +99,26 @@ bool valid(const end_job&) {
   return true;
 }
 
+bool valid(const shard_invite& x) {
+  return valid_model(x.to.replica.model) && x.to.index >= 1 &&
+         x.group.size() <= limits::shard_group_id_bytes_max;
+}
+
+bool valid(const shard_step& x) {
+  const auto& step = x.step;
+  const auto row_ok = [&](const step_row& r) {
+    const std::uint64_t end = std::uint64_t{r.start_position} + r.token_count;
+    return r.token_count >= 1 &&
+           std::uint64_t{r.token_offset} + r.token_count <= step.tokens.size() &&
+           std::uint64_t{r.block_offset} + r.block_count <= step.block_tables.size() &&
+           std::uint64_t{r.block_count} * limits::block_tokens >= end &&
+           end <= limits::context_tokens_max && r.answered_positions <= r.token_count &&
+           r.likeliest_count <= limits::top_logprobs_max && valid_sampling(r.sampling) &&
+           std::uint64_t{r.scored_offset} + r.scored_positions <= step.scored_tokens.size();
+  };
+  return valid_model(x.to.replica.model) && x.to.index >= 1 && !step.rows.empty() &&
+         step.rows.size() <= limits::batch_rows_max &&
+         std::all_of(step.rows.begin(), step.rows.end(), row_ok);
+}
+
 } // namespace tokenrouter

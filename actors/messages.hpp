@@ -8,6 +8,7 @@
 #include "runtime/core/exact_float.hpp"
 #include "runtime/core/ids.hpp"
 #include "runtime/exec/sampling.hpp"
+#include "runtime/exec/step.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/policy/delayed_batching.hpp"
 #include "runtime/policy/finish.hpp"
@@ -29,6 +30,10 @@ auto inspect(Inspector& f, model_id& x) {
 template <class Inspector>
 auto inspect(Inspector& f, replica_id& x) {
   return f(x.model, x.index);
+}
+template <class Inspector>
+auto inspect(Inspector& f, shard_id& x) {
+  return f(x.replica, x.index);
 }
 template <class Inspector>
 auto inspect(Inspector& f, request_id& x) {
@@ -290,6 +295,28 @@ struct rank_ready {
   }
 };
 
+/// leading model → every other shard of its replica, once: the group to join before it loads.
+struct shard_invite {
+  shard_id to;
+  std::vector<std::uint8_t> group;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, shard_invite& x) {
+    return f(x.to, x.group);
+  }
+};
+
+/// scheduler → every shard of its replica but the leading one: run this step with the others.
+struct shard_step {
+  shard_id to;
+  step_input step;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, shard_step& x) {
+    return f(x.to, x.step);
+  }
+};
+
 /// supervisor → supervisor of another rank: the job is over. `exit_code` 0: as intended.
 struct end_job {
   rank_id to;
@@ -312,6 +339,8 @@ bool valid(const released& x);
 bool valid(const replica_report& x);
 bool valid(const batching_update& x);
 bool valid(const rank_ready& x);
+bool valid(const shard_invite& x);
+bool valid(const shard_step& x);
 bool valid(const end_job& x);
 
 } // namespace tokenrouter

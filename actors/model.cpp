@@ -8,7 +8,7 @@
 namespace tokenrouter {
 
 result<std::unique_ptr<backend>> load_model(const model_options& options) {
-  auto device = options.load();
+  auto device = options.load(options.group);
   if (!device)
     return device;
   if (auto reserved = (*device)->allocate_kv(options.kv_blocks); !reserved)
@@ -20,41 +20,101 @@ model::model(caf::actor_config& config, model_options options, model_observer ob
     : spinning_blocking_actor(config, options.spin_us), options_(std::move(options)),
       observer_(std::move(observer)) {}
 
+/// Learns the id of its group, or makes it and tells the others; false: the job ended before.
+result<bool> model::meet() {
+  shard_group& group = options_.group;
+  if (group.count == 1)
+    return true;
+  if (!group.leads()) {
+    bool invited = false;
+    receive(
+        [&](const shard_invite& x) {
+          const auto* bytes = reinterpret_cast<const std::byte*>(x.group.data());
+          group.id.assign(bytes, bytes + x.group.size());
+          invited = true;
+        },
+        [](caf::exit_msg&) {});
+    return invited;
+  }
+  auto id = options_.make_group();
+  if (!id)
+    return tl::unexpected(id.error());
+  group.id = std::move(*id);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(group.id.data());
+  for (std::uint32_t i = 1; i < group.count; ++i)
+    send(options_.outlet, shard_invite{{options_.self.replica, static_cast<std::uint16_t>(i)},
+                                       {bytes, bytes + group.id.size()}});
+  options_.outlet = nullptr;
+  return true;
+}
+
+/// Tells of a step that was not completed. Where the group was stopped the job ends anyway, and
+/// why has been said.
+bool model::fails(const std::string& failure) {
+  if (failure.empty())
+    return false;
+  if (!options_.group.stopped())
+    send(observer_, model_failed{options_.self, {errc::unavailable, failure}, true});
+  return true;
+}
+
 void model::act() {
   if (!options_.cores.empty())
     if (auto pinned = pin_this_thread(options_.cores); !pinned)
       spdlog::warn("model thread runs unpinned: {}", pinned.error().message);
-  auto device = load_model(options_);
+  const auto met = meet();
+  if (met && !*met)
+    return;
+  auto device = met ? load_model(options_) : tl::unexpected(met.error());
   if (!device) {
-    send(observer_, model_failed{options_.replica, device.error()});
+    send(observer_, model_failed{options_.self, device.error()});
     return;
   }
-  send(observer_, model_loaded{options_.replica, (*device)->facts().kernels});
-  observer_ = nullptr;
+  const auto& facts = (*device)->facts();
+  spdlog::info("model {} replica {} shard {}: {} on {}", options_.self.replica.model.value,
+               options_.self.replica.index, options_.self.index, facts.architecture, facts.kernels);
+  send(observer_, model_loaded{options_.self, facts.kernels});
   bool running = true;
+  step_output unused; // of a shard that follows
   receive_while(running)(
       [&](run_step& x) {
         (*device)->step(x.work->in, x.work->out);
-        send(caf::actor_cast<step_client>(current_sender()), step_done{std::move(x.work)});
+        if (fails(x.work->out.failure))
+          running = false;
+        else
+          send(caf::actor_cast<step_client>(current_sender()), step_done{std::move(x.work)});
+      },
+      [&](const shard_step& x) {
+        (*device)->step(x.step, unused);
+        running = !fails(unused.failure);
       },
       [&](caf::exit_msg&) { running = false; });
+  observer_ = nullptr;
 }
 
 caf::behavior inline_model(caf::stateful_actor<inline_model_state>* self,
                            const model_options& options, const model_observer& observer) {
   auto device = load_model(options);
   if (!device) {
-    self->send(observer, model_failed{options.replica, device.error()});
+    self->send(observer, model_failed{options.self, device.error()});
     return {};
   }
-  self->send(observer, model_loaded{options.replica, (*device)->facts().kernels});
+  self->send(observer, model_loaded{options.self, (*device)->facts().kernels});
   self->state.device = std::move(*device);
   return {
-      [self](run_step& x) {
+      [self, observer, shard = options.self](run_step& x) {
         self->state.device->step(x.work->in, x.work->out);
+        if (const std::string& failure = x.work->out.failure; !failure.empty()) {
+          self->send(observer, model_failed{shard, {errc::unavailable, failure}, true});
+          return;
+        }
         const std::chrono::microseconds duration(x.work->out.step_us);
         self->delayed_send(caf::actor_cast<step_client>(self->current_sender()), duration,
                            step_done{std::move(x.work)});
+      },
+      [self](const shard_step& x) {
+        step_output unused;
+        self->state.device->step(x.step, unused);
       },
   };
 }

@@ -17,29 +17,48 @@ namespace tokenrouter {
 /// A model as its scheduler sees it.
 using model_actor = caf::typed_actor<caf::reacts_to<run_step>>;
 
+/// A shard that does not lead, as the switchboard sees it.
+using shard_actor = caf::typed_actor<caf::reacts_to<shard_invite>, ///< once, before it loads
+                                     caf::reacts_to<shard_step>>;  ///< not answered
+
+/// Where the leading shard's invitations go: the switchboard of its rank.
+using invite_outlet = caf::typed_actor<caf::reacts_to<shard_invite>>;
+
 /// What a model answers `run_step` with, to its sender.
 using step_client = caf::typed_actor<caf::reacts_to<step_done>>;
 
+/// Loads a shard of a model; called once in the model's own thread.
+using model_loader = std::function<result<std::unique_ptr<backend>>(const shard_group&)>;
+
+/// Makes the id by which the shards of a replica meet; called once in the leading shard's thread.
+using group_maker = std::function<result<std::vector<std::byte>>()>;
+
 struct model_options {
-  replica_id replica;
+  shard_id self;
   std::uint32_t kv_blocks = 0;
   std::vector<int> cores;    ///< where its threads run; empty: anywhere
   std::uint32_t spin_us = 0; ///< how long its thread looks at its mailbox before it sleeps
-  /// Called once in the model's own thread: loading takes long and must not hold up heartbeats.
-  std::function<result<std::unique_ptr<backend>>()> load;
+  model_loader load;
+  shard_group group;      ///< its id is made, or comes with the invitation
+  group_maker make_group; ///< of the leading shard of several
+  invite_outlet outlet;   ///< likewise
 };
 
 /// What a model tells of itself once: `model_loaded` or `model_failed`.
 using model_observer = caf::typed_actor<caf::reacts_to<model_loaded>, caf::reacts_to<model_failed>>;
 
-/// Runs steps (`run_step`), one at a time; the sole caller of its backend. Has a thread of its own:
-/// spawn it `caf::detached`. Ends after a failed load.
+/// Runs steps (`run_step`; of a shard that follows, `shard_step`), one at a time; the sole caller
+/// of its backend. Has a thread of its own, since loading takes long and must not hold up
+/// heartbeats: spawn it `caf::detached`. Ends after a failed load or step.
 class model final : public spinning_blocking_actor {
  public:
   model(caf::actor_config& config, model_options options, model_observer observer);
   void act() override;
 
  private:
+  result<bool> meet();
+  bool fails(const std::string& failure);
+
   model_options options_;
   model_observer observer_;
 };

@@ -74,6 +74,8 @@ void start_step(self_pointer self, const lease_grant& grant) {
     return;
   }
   box.work->sent_us = now_us;
+  for (std::uint16_t i = 1; i < box.options.shards; ++i)
+    self->send(box.options.outlet, shard_step{{box.options.config.self, i}, box.work->in});
   self->send(box.options.model, run_step{std::move(box.work)});
   flush_results(self);
 }

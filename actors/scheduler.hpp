@@ -29,7 +29,8 @@ using scheduler_actor = caf::typed_actor<caf::reacts_to<announce>,        ///< a
 using scheduler_outlet =
     caf::typed_actor<caf::reacts_to<handoff>, caf::reacts_to<handoff_gap>,
                      caf::reacts_to<commit_batch>, caf::reacts_to<request_failed>,
-                     caf::reacts_to<released>, caf::reacts_to<replica_report>>;
+                     caf::reacts_to<released>, caf::reacts_to<replica_report>,
+                     caf::reacts_to<shard_step>>;
 
 struct scheduler_options {
   scheduler_config config;
@@ -37,7 +38,8 @@ struct scheduler_options {
   scheduler_outlet outlet;
   kv_pool_actor pool;
   model_actor model;
-  tracer_actor tracer; ///< null: no trace
+  std::uint16_t shards = 1; ///< that run each step together; `model` leads them
+  tracer_actor tracer;      ///< null: no trace
   std::function<std::uint64_t()> now_us;
   /// Called with true when the first request gets here, with false when the last one has left.
   std::function<void(bool)> in_flight;

@@ -35,7 +35,7 @@ supervisor_actor::behavior_type supervisor(self_pointer self, supervisor_options
   auto& box = self->state;
   box.options = std::move(options);
   box.core.emplace(box.options.config);
-  if (box.options.config.local.empty())
+  if (box.options.config.local.empty() && box.options.config.followers == 0)
     self->send(box.options.outlet, rank_ready{box.options.config.self, {}});
   self->set_down_handler([self](const caf::down_msg& x) {
     auto& b = self->state;
@@ -49,7 +49,7 @@ supervisor_actor::behavior_type supervisor(self_pointer self, supervisor_options
       },
       [self](const model_loaded& x) {
         auto& b = self->state;
-        if (b.core->on_model_loaded(x.replica))
+        if (b.core->on_model_loaded(x.shard))
           self->send(b.options.outlet, rank_ready{b.core->config().self, b.core->config().local});
       },
       [self](const model_failed& x) { carry_out(self, self->state.core->on_model_failed(x)); },

@@ -4,16 +4,17 @@ namespace tokenrouter {
 
 supervisor_state::supervisor_state(supervisor_config config) : config_(std::move(config)) {}
 
-bool supervisor_state::on_model_loaded(replica_id replica) {
-  loaded_.insert(replica);
-  return loaded_.size() == config_.local.size();
+bool supervisor_state::on_model_loaded(shard_id shard) {
+  loaded_.insert(shard);
+  return loaded_.size() == config_.local.size() + config_.followers;
 }
 
 std::optional<job_end> supervisor_state::on_model_failed(const model_failed& x) {
   const auto& names = config_.model_names;
-  const std::size_t index = x.replica.model.value;
+  const std::size_t index = x.shard.replica.model.value;
   const std::string name = index < names.size() ? names[index] : std::to_string(index);
-  return end_once({1, "model '" + name + "' can't be loaded: " + x.why.message, true});
+  const char* what = x.running ? "' can't go on: " : "' can't be loaded: ";
+  return end_once({1, "model '" + name + what + x.why.message, true});
 }
 
 std::optional<std::vector<replica_facts>> supervisor_state::on_rank_ready(const rank_ready& x) {

@@ -13,7 +13,8 @@ namespace tokenrouter {
 struct supervisor_config {
   rank_id self;
   std::uint32_t ranks = 1;
-  std::vector<replica_facts> local;     ///< replicas of this rank
+  std::vector<replica_facts> local;     ///< replicas that this rank leads
+  std::uint32_t followers = 0;          ///< its shards of replicas that another shard leads
   std::vector<std::string> model_names; ///< index = model_id
 };
 
@@ -32,7 +33,7 @@ class supervisor_state {
   explicit supervisor_state(supervisor_config config);
 
   /// True when this was the last model of the rank.
-  bool on_model_loaded(replica_id replica);
+  bool on_model_loaded(shard_id shard);
 
   std::optional<job_end> on_model_failed(const model_failed& x);
 
@@ -53,7 +54,7 @@ class supervisor_state {
   bool speaks_for_the_job() const;
 
   supervisor_config config_;
-  std::set<replica_id> loaded_;
+  std::set<shard_id> loaded_;
   std::set<rank_id> gone_;
   std::set<rank_id> ready_ranks_;
   std::vector<replica_facts> ready_;

@@ -61,6 +61,26 @@ void deliver(self_pointer self, end_job&& x) {
   hand(self, self->state.local.supervisor, std::move(x));
 }
 
+template <class Message>
+void deliver_to_shard(self_pointer self, Message&& x) {
+  const auto& shards = self->state.local.shards;
+  const auto found = shards.find(x.to);
+  hand(self, found == shards.end() ? shard_actor{} : found->second, std::forward<Message>(x));
+}
+
+void deliver(self_pointer self, shard_invite&& x) {
+  deliver_to_shard(self, std::move(x));
+}
+void deliver(self_pointer self, shard_step&& x) {
+  deliver_to_shard(self, std::move(x));
+}
+
+rank_id rank_of(const switchboard_options& options, shard_id shard) {
+  const auto found = options.shards.find(shard);
+  check(found != options.shards.end(), "a message goes to a shard of the job");
+  return found->second;
+}
+
 rank_id rank_of(const switchboard_options& options, replica_id replica) {
   const auto found = options.placement.find(replica);
   check(found != options.placement.end(), "a message goes to a replica of the job");
@@ -99,6 +119,12 @@ rank_id destination(const switchboard_options&, const rank_ready&) {
 }
 rank_id destination(const switchboard_options&, const end_job& x) {
   return x.to;
+}
+rank_id destination(const switchboard_options& o, const shard_invite& x) {
+  return rank_of(o, x.to);
+}
+rank_id destination(const switchboard_options& o, const shard_step& x) {
+  return rank_of(o, x.to);
 }
 
 template <class Message>
@@ -144,6 +170,8 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
       [self](batching_update& x) { route(self, std::move(x)); },
       [self](rank_ready& x) { route(self, std::move(x)); },
       [self](end_job& x) { route(self, std::move(x)); },
+      [self](shard_step& x) { route(self, std::move(x)); },
+      [self](shard_invite& x) { route(self, std::move(x)); },
       [self](const peer_left& x) { hand(self, self->state.local.supervisor, x); },
       [self](local_actors& x) { self->state.local = std::move(x); },
   };

@@ -10,6 +10,7 @@
 #include "actors/gateway.hpp"
 #include "actors/link.hpp"
 #include "actors/local_messages.hpp"
+#include "actors/model.hpp"
 #include "actors/planner.hpp"
 #include "actors/scheduler.hpp"
 #include "actors/supervisor.hpp"
@@ -33,13 +34,16 @@ using switchboard_actor =
                      caf::reacts_to<batching_update>, ///< to the scheduler of `to`
                      caf::reacts_to<rank_ready>,      ///< to the supervisor of rank 0
                      caf::reacts_to<end_job>,         ///< to the supervisor of `to`
+                     caf::reacts_to<shard_step>,      ///< to the shard `to`
+                     caf::reacts_to<shard_invite>,    ///< to the shard `to`
                      caf::reacts_to<peer_left>,     ///< from a link, behind the peer's last message
                      caf::reacts_to<local_actors>>; ///< once, at wire-up
 
 /// Handles of this rank's actors, told once after all are spawned.
 struct local_actors {
   std::unordered_map<replica_id, scheduler_actor> schedulers;
-  gateway_actor gateway; ///< null where no clients come in
+  std::map<shard_id, shard_actor> shards; ///< those that do not lead
+  gateway_actor gateway;                  ///< null where no clients come in
   supervisor_actor supervisor;
   planner_actor planner; ///< null where no thresholds are set while the job runs
   std::map<rank_id, link_actor> links;
@@ -48,6 +52,7 @@ struct local_actors {
 struct switchboard_options {
   rank_id self;
   std::unordered_map<replica_id, rank_id> placement; ///< of every replica of the job
+  std::map<shard_id, rank_id> shards;                ///< … and of every shard that does not lead
 };
 
 struct switchboard_box {

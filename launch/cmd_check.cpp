@@ -34,18 +34,19 @@ result<std::string> describe(const job_config& config, const job_plan& plan, std
                   "device", "scheduler", "weights MiB", "KV MiB", "KV tokens", "requests");
   for (std::uint32_t r = 0; r < ranks; ++r) {
     bool any = false;
-    for (std::size_t i = 0; i < shares->replicas.size(); ++i) {
-      const auto& [replica, rank] = shares->replicas[i];
-      if (rank != rank_id{r})
+    for (const auto& place : shares->shards) {
+      if (place.rank != rank_id{r})
         continue;
       any = true;
-      const auto& memory = shares->plan.models[i];
-      const auto& model = plan.models[replica.model.value];
+      const auto& memory = shares->plan.models[place.replica];
+      const auto index = place.shard.replica.model.value;
+      const auto& model = plan.models[index];
       out += fmt::format(
-          "{:<5} {:<20} {:<7} {:<18} {:>11.1f} {:>11.1f} {:>10} {:>9}\n", r, shares->models[i].name,
-          shares->places[i], role_text(config, plan, replica.model.value),
-          static_cast<double>(model.weight_bytes) / 1048576.0,
-          static_cast<double>(memory.kv_blocks * model.kv_bytes_per_block) / 1048576.0,
+          "{:<5} {:<20} {:<7} {:<18} {:>11.1f} {:>11.1f} {:>10} {:>9}\n", r, shares->name_of(place),
+          place.device(), role_text(config, plan, index),
+          static_cast<double>(model.weight_bytes / model.shards) / 1048576.0,
+          static_cast<double>(memory.kv_blocks * model.kv_bytes_per_block / model.shards) /
+              1048576.0,
           memory.kv_tokens, memory.kv_tokens / model.context_tokens_max);
     }
     if (!any)

@@ -7,15 +7,14 @@
 
 #include <caf/send.hpp>
 
-#include "gpu/cuda_backend.hpp"
 #include "launch/host_cores.hpp"
+#include "launch/local_models.hpp"
 #include "launch/memory_shares.hpp"
 #include "launch/rank_card.hpp"
 #include "launch/start_table.hpp"
 #include "launch/trace_file.hpp"
 #include "runtime/config/load.hpp"
 #include "runtime/core/log.hpp"
-#include "runtime/exec/cpu/cpu_backend.hpp"
 #include "runtime/reactor/affinity.hpp"
 #include "runtime/text/incremental_detokenizer.hpp"
 #include "runtime/transport/bootstrap.hpp"
@@ -52,12 +51,11 @@ struct starting_job {
   std::vector<rank_card> cards;
 };
 
-std::vector<replica_id> replicas_on(const job_plan& plan, rank_id rank) {
-  std::vector<replica_id> mine;
-  const auto all = replicas_of(plan);
-  for (const auto& one : all)
+std::vector<shard_id> shards_on(const job_plan& plan, rank_id rank) {
+  std::vector<shard_id> mine;
+  for (const auto& one : shards_of(plan))
     if (one.rank == rank)
-      mine.push_back(one.replica);
+      mine.push_back(one.shard);
   return mine;
 }
 
@@ -84,20 +82,20 @@ result<void> prepare(starting_job& job, const job_options& options) {
 }
 
 /// Threads of one model where the config does not say: what the launcher left this rank, less the
-/// control thread's core, shared evenly by its replicas.
-std::uint32_t default_threads(const starting_job& job, std::size_t replicas) {
+/// control thread's core, shared evenly by its models.
+std::uint32_t default_threads(const starting_job& job, std::size_t models) {
   std::size_t cores = allowed_cores().size();
   const bool shared = cores == std::thread::hardware_concurrency();
   if (shared)
     cores /= job.launch->ranks_on_host();
-  return cores <= replicas ? 1 : static_cast<std::uint32_t>((cores - 1) / replicas);
+  return cores <= models ? 1 : static_cast<std::uint32_t>((cores - 1) / models);
 }
 
-std::uint32_t threads_of(const starting_job& job, model_id model, std::size_t replicas_here) {
+std::uint32_t threads_of(const starting_job& job, model_id model, std::size_t models_here) {
   if (job.loaded.config.models[model.value].device.gpu)
     return 1;
   const std::uint32_t asked = job.loaded.config.models[model.value].threads;
-  return asked > 0 ? asked : default_threads(job, replicas_here);
+  return asked > 0 ? asked : default_threads(job, models_here);
 }
 
 rank_card card_of(const starting_job& job, const result<void>& prepared) {
@@ -115,9 +113,9 @@ rank_card card_of(const starting_job& job, const result<void>& prepared) {
   const auto cores = look_at_cores(allowed_cores());
   card.host_threads = cores.host_threads;
   card.physical_cores = cores.physical_cores;
-  const auto mine = replicas_on(job.plan, job.launch->rank());
-  for (replica_id replica : mine)
-    card.model_threads += threads_of(job, replica.model, mine.size());
+  const auto mine = shards_on(job.plan, job.launch->rank());
+  for (const shard_id& shard : mine)
+    card.model_threads += threads_of(job, shard.replica.model, mine.size());
   if (!prepared)
     card.failure = prepared.error().message;
   if (job.wire) {
@@ -194,33 +192,6 @@ thread_layout threads_here(const starting_job& job) {
   return plan_threads(ranks, local);
 }
 
-local_replica make_replica(const starting_job& job, replica_id id, std::uint64_t kv_blocks,
-                           std::optional<std::uint32_t> gpu, std::uint32_t threads,
-                           std::vector<int> cores) {
-  const model_id model = id.model;
-  const auto& settings = job.loaded.config.models[model.value];
-  local_replica replica;
-  replica.facts.replica = id;
-  replica.kv_blocks = static_cast<std::uint32_t>(kv_blocks);
-  replica.facts.pool_tokens = replica.kv_blocks * limits::block_tokens;
-  replica.facts.vocab_tokens = job.plan.vocab_tokens;
-  replica.facts.vocabulary_fingerprint = job.plan.vocabulary_fingerprint;
-  replica.limits = {settings.max_batch_rows, settings.prefill_chunk_tokens};
-  replica.keep_prefixes = settings.prefix_cache;
-  load_options load = job.plan.models[model.value].load;
-  load.threads = threads;
-  replica.cores = std::move(cores);
-  replica.load = [load, gpu] {
-    return gpu ? make_cuda_backend(load, {.device = *gpu}) : make_cpu_backend(load);
-  };
-  replica.make_role = [&plan = job.plan, model]() -> std::unique_ptr<const method_role> {
-    auto role = role_of(plan, model);
-    check(role.has_value(), "a role that was planned can be made");
-    return std::move(*role);
-  };
-  return replica;
-}
-
 result<rank_plan> plan_rank(const starting_job& job, const thread_layout& threads_of_rank) {
   const auto& config = job.loaded.config;
   rank_plan plan;
@@ -232,24 +203,12 @@ result<rank_plan> plan_rank(const starting_job& job, const thread_layout& thread
     return tl::unexpected(shares.error());
   for (const auto& model : job.plan.models)
     plan.admission.push_back({model.name, model.context_tokens_max, 0});
-  const std::size_t replicas_here = replicas_on(job.plan, plan.self).size();
-  const auto& all_cores = threads_of_rank.model_cores; // one for each model thread, in order
-  std::size_t first_core = 0;
-  for (std::size_t i = 0; i < shares->replicas.size(); ++i) {
-    const auto& [replica, rank] = shares->replicas[i];
-    plan.replicas.push_back({replica, rank});
-    if (rank != plan.self)
-      continue;
-    const std::uint32_t threads = threads_of(job, replica.model, replicas_here);
-    std::vector<int> cores;
-    for (std::size_t c = first_core; c < std::min(first_core + threads, all_cores.size()); ++c)
-      cores.push_back(all_cores[c]);
-    first_core += threads;
-    const auto gpu = gpu_of(config, job.plan, replica.model, rank, layout);
-    check(gpu.has_value(), "memory was shared, so the GPU is there");
-    plan.local.push_back(make_replica(job, replica, shares->plan.models[i].kv_blocks, *gpu, threads,
-                                      std::move(cores)));
-  }
+  plan.stop_shards = std::make_shared<std::atomic<bool>>(false);
+  const std::size_t models_here = shards_on(job.plan, plan.self).size();
+  plan_models(
+      config, job.plan, *shares,
+      [&](model_id model) { return threads_of(job, model, models_here); },
+      threads_of_rank.model_cores, plan);
   plan.make_entry = [&planned = job.plan]() -> std::unique_ptr<const method_entry> {
     auto entry = entry_of(planned);
     check(entry.has_value(), "an entry that was planned can be made");

@@ -1,7 +1,7 @@
 #include "launch/memory_shares.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 
 #include "gpu/devices.hpp"
@@ -17,24 +17,68 @@ double room_bytes(const memory_shares& shares, std::uint32_t device) {
   double room = static_cast<double>(host.memory_bytes) * host.usable_fraction -
                 static_cast<double>(host.reserved_bytes);
   for (const auto& model : shares.models)
-    if (model.shard_devices.front() == device)
-      room -= static_cast<double>(model.weight_bytes);
+    for (const std::uint32_t other : model.shard_devices)
+      if (other == device)
+        room -= static_cast<double>(model.weight_bytes) /
+                static_cast<double>(model.shard_devices.size());
   return std::max(room, 0.0);
+}
+
+/// Blocks of a model that fit into that share of the room on each of its devices.
+double blocks_of_share(const memory_shares& shares, const memory_model& model, double fraction) {
+  double room = room_bytes(shares, model.shard_devices.front());
+  for (const std::uint32_t device : model.shard_devices)
+    room = std::min(room, room_bytes(shares, device));
+  return fraction * room * static_cast<double>(model.shard_devices.size()) /
+         static_cast<double>(model.kv_bytes_per_block);
 }
 
 bool uses_gpus(const job_config& config) {
   return std::ranges::any_of(config.models, [](const auto& m) { return m.device.gpu; });
 }
 
-/// How many ranks of the same host before this one host a model on some GPU.
-std::uint32_t gpu_rank_number(const job_config& config, const job_plan& job, rank_id rank,
-                              const host_layout& layout) {
-  std::set<std::uint32_t> before;
-  for (const auto& [replica, other] : replicas_of(job))
-    if (config.models[replica.model.value].device.gpu && other.value < rank.value &&
-        layout.host_of_rank[other.value] == layout.host_of_rank[rank.value])
-      before.insert(other.value);
-  return static_cast<std::uint32_t>(before.size());
+/// How many GPUs the ranks of the same host before this one take: as many as a replica has shards
+/// there.
+std::uint32_t gpus_before(const job_config& config, const job_plan& job, rank_id rank,
+                          const host_layout& layout) {
+  std::map<std::uint32_t, std::uint32_t> taken; // by rank
+  std::map<std::pair<replica_id, std::uint32_t>, std::uint32_t> shards;
+  for (const auto& [shard, other] : shards_of(job)) {
+    if (!config.models[shard.replica.model.value].device.gpu || other.value >= rank.value ||
+        layout.host_of_rank[other.value] != layout.host_of_rank[rank.value])
+      continue;
+    auto& here = taken[other.value];
+    here = std::max(here, ++shards[{shard.replica, other.value}]);
+  }
+  std::uint32_t sum = 0;
+  for (const auto& [other, gpus] : taken)
+    sum += gpus;
+  return sum;
+}
+
+/// Shards of the same replica before this one that share its rank.
+std::uint32_t shards_before(const job_plan& job, const placed_shard& placed) {
+  std::uint32_t count = 0;
+  for (const auto& [shard, rank] : shards_of(job))
+    if (shard.replica == placed.shard.replica && shard.index < placed.shard.index &&
+        rank == placed.rank)
+      ++count;
+  return count;
+}
+
+/// Finds two shards of one replica on one GPU.
+result<void> refuse_shared_gpus(const memory_shares& shares) {
+  for (const auto& model : shares.models)
+    for (std::size_t i = 0; i < model.shard_devices.size(); ++i)
+      for (std::size_t k = 0; k < i; ++k)
+        if (model.shard_devices[i] == model.shard_devices[k])
+          return fail(errc::invalid_argument,
+                      "shards " + std::to_string(k) + " and " + std::to_string(i) + " of model '" +
+                          model.name + "' would both run on " +
+                          shares.devices[model.shard_devices[i]].name +
+                          ": each needs a GPU of its own; give tp_size at most as many as the "
+                          "hosts of its `ranks` have");
+  return {};
 }
 
 } // namespace
@@ -65,20 +109,22 @@ result<job_host> host_here(const job_config& config) {
 }
 
 result<std::optional<std::uint32_t>> gpu_of(const job_config& config, const job_plan& job,
-                                            model_id model, rank_id rank,
-                                            const host_layout& layout) {
+                                            const placed_shard& placed, const host_layout& layout) {
+  const model_id model = placed.shard.replica.model;
   const device_choice& device = config.models[model.value].device;
   if (!device.gpu)
     return std::optional<std::uint32_t>();
-  const auto& host = layout.hosts[layout.host_of_rank[rank.value]];
+  const auto& host = layout.hosts[layout.host_of_rank[placed.rank.value]];
   const auto count = static_cast<std::uint32_t>(host.gpu_bytes.size());
-  const std::uint32_t number =
-      device.number.value_or(count > 0 ? gpu_rank_number(config, job, rank, layout) % count : 0);
+  const std::uint32_t shard = shards_before(job, placed);
+  const std::uint32_t free_choice =
+      count > 0 ? (gpus_before(config, job, placed.rank, layout) + shard) % count : 0;
+  const std::uint32_t number = device.number ? *device.number + shard : free_choice;
   if (number >= count)
     return fail(errc::not_found, "model '" + job.models[model.value].name +
                                      "' wants cuda:" + std::to_string(number) + " on rank " +
-                                     std::to_string(rank.value) + ", but its host " + host.name +
-                                     " has " + std::to_string(count) + " GPUs");
+                                     std::to_string(placed.rank.value) + ", but its host " +
+                                     host.name + " has " + std::to_string(count) + " GPUs");
   return std::optional(number);
 }
 
@@ -96,34 +142,39 @@ result<memory_shares> share_memory(const job_config& config, const job_plan& job
       shares.devices.push_back({host.name + " cuda:" + std::to_string(i), host.gpu_bytes[i],
                                 layout.usable_fraction, layout.reserved_bytes});
   }
-  for (const auto& [replica, rank] : shares.replicas) {
+  for (const auto& [replica, leader] : shares.replicas) {
     const auto& planned = job.models[replica.model.value];
     const auto& settings = config.models[replica.model.value];
     memory_model model;
     model.name = planned.name;
-    if (planned.ranks.size() > 1)
+    if (planned.replicas() > 1)
       model.name += "/" + std::to_string(replica.index);
     model.weight_bytes = planned.weight_bytes;
     model.kv_bytes_per_block = planned.kv_bytes_per_block;
-    const auto gpu = gpu_of(config, job, replica.model, rank, layout);
-    if (!gpu)
-      return tl::unexpected(gpu.error());
-    const std::uint32_t host = layout.host_of_rank[rank.value];
-    shares.places.push_back(*gpu ? "cuda:" + std::to_string(**gpu) : "cpu");
-    model.shard_devices = {*gpu ? first_gpu[host] + **gpu : host};
-    model.tokens_weight = 1.0 / static_cast<double>(planned.ranks.size());
+    for (const placed_shard& one : shards_of(job)) {
+      if (one.shard.replica != replica)
+        continue;
+      const auto gpu = gpu_of(config, job, one, layout);
+      if (!gpu)
+        return tl::unexpected(gpu.error());
+      const std::uint32_t host = layout.host_of_rank[one.rank.value];
+      shares.shards.push_back({one.shard, one.rank, shares.models.size(), *gpu});
+      model.shard_devices.push_back(*gpu ? first_gpu[host] + **gpu : host);
+    }
+    model.tokens_weight = 1.0 / static_cast<double>(planned.replicas());
     model.fixed_tokens = settings.kv_cache_tokens;
     model.max_tokens = std::uint64_t{planned.context_tokens_max} * settings.max_batch_rows;
     shares.models.push_back(std::move(model));
   }
+  if (auto ok = refuse_shared_gpus(shares); !ok)
+    return tl::unexpected(ok.error());
   for (std::size_t i = 0; i < shares.models.size(); ++i) {
     auto& model = shares.models[i];
     const double fraction =
         config.models[shares.replicas[i].replica.model.value].kv_cache_mem_fraction;
     if (fraction <= 0 || model.fixed_tokens > 0)
       continue;
-    const double blocks = fraction * room_bytes(shares, model.shard_devices.front()) /
-                          static_cast<double>(model.kv_bytes_per_block);
+    const double blocks = blocks_of_share(shares, model, fraction);
     const auto tokens =
         std::max<std::uint64_t>(static_cast<std::uint64_t>(blocks), 1) * limits::block_tokens;
     model.fixed_tokens = std::min(tokens, model.max_tokens);

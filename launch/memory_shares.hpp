@@ -33,26 +33,44 @@ host_layout equal_hosts(std::uint32_t ranks, std::uint32_t ranks_per_host, const
 /// (there is no GPU).
 result<job_host> host_here(const job_config& config);
 
-/// Number of the GPU that a rank runs a model on; none: its host's CPUs. Error: not_found (its host
-/// has no such GPU).
+/// Number of the GPU that a shard runs on; none: its host's CPUs. Shards of a replica that share a
+/// rank get GPUs one after the other. Error: not_found (its host has no such GPU).
 result<std::optional<std::uint32_t>> gpu_of(const job_config& config, const job_plan& job,
-                                            model_id model, rank_id rank,
-                                            const host_layout& layout);
+                                            const placed_shard& placed, const host_layout& layout);
+
+/// Where a shard of a replica runs.
+struct shard_place {
+  shard_id shard;
+  rank_id rank;
+  std::size_t replica = 0;          ///< index into memory_shares::replicas
+  std::optional<std::uint32_t> gpu; ///< none: cpu
+
+  std::string device() const { return gpu ? "cuda:" + std::to_string(*gpu) : "cpu"; }
+};
 
 /// What the memory solver is asked for a job, and its answer.
 struct memory_shares {
   std::vector<placed_replica> replicas; ///< index into `models` and plan.models
   std::vector<memory_device> devices;   ///< the hosts, then their GPUs
   std::vector<memory_model> models;     ///< one a replica
-  std::vector<std::string> places;      ///< of each replica: cpu or cuda:N
+  std::vector<shard_place> shards;      ///< of all replicas, in their order
   memory_plan plan;
+
+  /// For tables: the replica's name, and which shard of it.
+  std::string name_of(const shard_place& place) const {
+    const auto& model = models[place.replica];
+    return model.shard_devices.size() == 1
+               ? model.name
+               : model.name + " shard " + std::to_string(place.shard.index);
+  }
 };
 
 /// Weights and KV sizes are those of `job`. `kv_cache.tokens` is fixed; `kv_cache.mem_fraction`
 /// fixes that share of what all weights and the reserve leave of the host; other replicas share the
 /// rest, so that all models hold as many tokens: one of R replicas an R-th of them. Except for
 /// `kv_cache.tokens`, no replica gets more than `max_batch_rows` full contexts need. Errors: as
-/// `solve_memory` and `gpu_of`; capacity if a pool would hold less than one full context.
+/// `solve_memory` and `gpu_of`; capacity if a pool would hold less than one full context;
+/// invalid_argument if two shards of a replica would run on one GPU.
 result<memory_shares> share_memory(const job_config& config, const job_plan& job,
                                    const host_layout& layout);
 

@@ -32,8 +32,8 @@ result<void> estimate_memory(const device_choice& device, planned_model& planned
       device.gpu ? estimate_cuda_memory(planned.load) : estimate_cpu_memory(planned.load);
   if (!memory)
     return tl::unexpected(memory.error());
-  planned.weight_bytes = memory->weight_bytes;
-  planned.kv_bytes_per_block = memory->kv_bytes_per_block;
+  planned.weight_bytes = memory->weight_bytes * planned.shards;
+  planned.kv_bytes_per_block = memory->kv_bytes_per_block * planned.shards;
   return {};
 }
 
@@ -192,6 +192,7 @@ result<job_plan> plan_job(const job_config& config, std::uint32_t rank_count) {
     planned.load.model_path = settings.path;
     planned.load.compute = settings.compute;
     planned.load.dummy_weights = settings.dummy_weights;
+    planned.shards = planned.load.group.count = settings.shards_count;
     if (auto ok = read_model(settings, planned, plan); !ok)
       return tl::unexpected(ok.error());
     plan.context_tokens_max = std::min(plan.context_tokens_max, planned.context_tokens_max);
@@ -210,28 +211,38 @@ result<job_plan> plan_job(const job_config& config, std::uint32_t rank_count) {
     if (auto ok = estimate_memory(config.models[i].device, planned); !ok)
       return tl::unexpected(ok.error());
     const auto& ranks = config.models[i].ranks;
-    for (std::uint32_t k = 0; k < config.models[i].replicas_count; ++k) {
+    for (std::uint32_t k = 0; k < config.models[i].replicas_count * planned.shards; ++k) {
       if (i == plan.entry.value && k == 0)
         entry_wish = wishes.size();
       wishes.push_back(
           {ranks.empty() ? std::nullopt : std::optional(rank_id{ranks[ranks.size() == 1 ? 0 : k]}),
-           planned.weight_bytes});
+           planned.weight_bytes / planned.shards});
     }
   }
   const auto placed = place_replicas(wishes, entry_wish, rank_count);
   auto next = placed.begin();
   for (std::size_t i = 0; i < plan.models.size(); ++i)
-    for (std::uint32_t k = 0; k < config.models[i].replicas_count; ++k)
+    for (std::uint32_t k = 0; k < config.models[i].replicas_count * plan.models[i].shards; ++k)
       plan.models[i].ranks.push_back(*next++);
   return plan;
 }
 
 std::vector<placed_replica> replicas_of(const job_plan& plan) {
   std::vector<placed_replica> all;
+  for (const auto& [shard, rank] : shards_of(plan))
+    if (shard.index == 0)
+      all.push_back({shard.replica, rank});
+  return all;
+}
+
+std::vector<placed_shard> shards_of(const job_plan& plan) {
+  std::vector<placed_shard> all;
   for (std::size_t i = 0; i < plan.models.size(); ++i)
-    for (std::size_t k = 0; k < plan.models[i].ranks.size(); ++k)
-      all.push_back({{{static_cast<std::uint16_t>(i)}, static_cast<std::uint16_t>(k)},
-                     plan.models[i].ranks[k]});
+    for (std::size_t k = 0; k < plan.models[i].ranks.size(); ++k) {
+      const auto replica = static_cast<std::uint16_t>(k / plan.models[i].shards);
+      const auto index = static_cast<std::uint16_t>(k % plan.models[i].shards);
+      all.push_back({{{{static_cast<std::uint16_t>(i)}, replica}, index}, plan.models[i].ranks[k]});
+    }
   return all;
 }
 

@@ -22,13 +22,16 @@ namespace tokenrouter {
 /// weights unread. The same on every rank.
 struct planned_model {
   std::string name;
-  std::vector<rank_id> ranks;     ///< of each replica
-  load_options load;              ///< heads and legal vocabulary included; `threads` is this
-                                  ///< rank's to set
+  std::vector<rank_id> ranks;     ///< of each shard, replica by replica
+  std::uint32_t shards = 1;       ///< of each replica
+  load_options load;              ///< heads and legal vocabulary included; `threads` and the place
+                                  ///< in the group are this rank's to set
   std::uint32_t vocab_tokens = 0; ///< width of the logits
   std::uint32_t context_tokens_max = 0;
-  std::uint64_t weight_bytes = 0;
+  std::uint64_t weight_bytes = 0; ///< of all shards of a replica
   std::uint64_t kv_bytes_per_block = 0;
+
+  std::size_t replicas() const { return ranks.size() / shards; }
 };
 
 /// What every rank computes alike before it spawns anything.
@@ -59,12 +62,19 @@ result<std::unique_ptr<method_role>> role_of(const job_plan& plan, model_id mode
 /// The rule by which requests start can be made: as above.
 result<std::unique_ptr<method_entry>> entry_of(const job_plan& plan);
 
-/// Every replica of the job, model by model.
+/// Every replica of the job, model by model, with the rank of its leading shard.
 struct placed_replica {
   replica_id replica;
   rank_id rank;
 };
 std::vector<placed_replica> replicas_of(const job_plan& plan);
+
+/// Every shard of the job, in the same order.
+struct placed_shard {
+  shard_id shard;
+  rank_id rank;
+};
+std::vector<placed_shard> shards_of(const job_plan& plan);
 
 /// Batching thresholds of every model as configured.
 std::vector<batching_thresholds> thresholds_of(const job_config& config);

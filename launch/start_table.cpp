@@ -91,15 +91,14 @@ std::string start_table(const std::vector<rank_card>& cards, const job_plan& pla
       out += fmt::format("{:<5} {:<16} {:<16} {:<8} {:<20} {:>10} {:>9}\n", r, cards[r].host,
                          cores_text(cards[r]), device, model, tokens, requests);
     };
-    for (std::size_t i = 0; i < shares.replicas.size(); ++i) {
-      const auto& [replica, rank] = shares.replicas[i];
-      if (rank.value != r)
+    for (const auto& place : shares.shards) {
+      if (place.rank.value != r)
         continue;
       has_model = true;
-      const auto model = replica.model.value;
-      const auto tokens = shares.plan.models[i].kv_tokens;
-      line(shares.places[i], shares.models[i].name, std::to_string(tokens),
-           std::to_string(tokens / plan.models[model].context_tokens_max));
+      const auto& model = plan.models[place.shard.replica.model.value];
+      const auto tokens = shares.plan.models[place.replica].kv_tokens;
+      line(place.device(), shares.name_of(place), std::to_string(tokens),
+           std::to_string(tokens / model.context_tokens_max));
     }
     if (!has_model)
       line("-", "(no model)", "-", "-");

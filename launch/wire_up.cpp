@@ -45,7 +45,7 @@ scheduler_config config_of(const rank_plan& plan, const local_replica& replica) 
 rank_actors::rank_actors(caf::actor_system& system, rank_plan plan, transport* wire)
     : system_(system), reactor_(reactor::of(system)), plan_(std::move(plan)), wire_(wire) {
   check(plan_.ranks == 1 || wire_ != nullptr, "several ranks need a transport");
-  switchboard_options board{plan_.self, {}};
+  switchboard_options board{plan_.self, {}, plan_.shards};
   for (const auto& replica : plan_.replicas)
     board.placement.emplace(replica.replica, replica.rank);
   switchboard_ = system_.spawn(switchboard, std::move(board));
@@ -59,6 +59,8 @@ rank_actors::rank_actors(caf::actor_system& system, rank_plan plan, transport* w
     spawn_planner();
   for (const auto& replica : plan_.local)
     spawn_replica(replica);
+  for (const auto& follower : plan_.followers)
+    spawn_follower(follower);
   if (wire_ != nullptr)
     spawn_links(*wire_);
   for (const auto& [name, one] : all_)
@@ -95,12 +97,17 @@ void rank_actors::spawn_supervisor() {
   options.config.ranks = plan_.ranks;
   for (const auto& replica : plan_.local)
     options.config.local.push_back(replica.facts);
+  options.config.followers = static_cast<std::uint32_t>(plan_.followers.size());
   for (const auto& one : plan_.admission)
     options.config.model_names.push_back(one.name);
   options.outlet = switchboard_;
   options.gateway = local_.gateway;
   options.on_ready = plan_.on_ready;
-  options.on_end = [this](const job_end& end) { end_ = end; };
+  options.on_end = [this](const job_end& end) {
+    end_ = end;
+    if (plan_.stop_shards)
+      *plan_.stop_shards = true;
+  };
   local_.supervisor = system_.spawn(tokenrouter::supervisor, std::move(options));
 }
 
@@ -130,21 +137,14 @@ void rank_actors::spawn_replica(const local_replica& replica) {
   keep("kv_pool", untyped(pool));
   pools_.push_back(pool);
 
-  model_options model_parts;
-  model_parts.replica = replica.facts.replica;
-  model_parts.kv_blocks = replica.kv_blocks;
-  model_parts.cores = replica.cores;
-  model_parts.spin_us = plan_.model_spin_us;
-  model_parts.load = replica.load;
-  const auto observer = caf::actor_cast<model_observer>(local_.supervisor);
-  caf::actor runner;
-  if (plan_.inline_models) {
-    runner = system_.spawn(inline_model, std::move(model_parts), observer);
-  } else {
-    runner = system_.spawn<model, caf::detached>(std::move(model_parts), observer);
-    reactor_.wake_at_exit(runner);
-  }
-  keep("model", runner);
+  const auto runner = spawn_model({.self = {replica.facts.replica, 0},
+                                   .kv_blocks = replica.kv_blocks,
+                                   .cores = replica.cores,
+                                   .spin_us = plan_.model_spin_us,
+                                   .load = replica.load,
+                                   .group = replica.group,
+                                   .make_group = replica.make_group,
+                                   .outlet = switchboard_});
 
   scheduler_options options;
   options.config = config_of(plan_, replica);
@@ -152,12 +152,38 @@ void rank_actors::spawn_replica(const local_replica& replica) {
   options.outlet = switchboard_;
   options.pool = pool;
   options.model = caf::actor_cast<model_actor>(runner);
+  options.shards = static_cast<std::uint16_t>(replica.group.count);
   options.tracer = tracer_;
   options.now_us = [this] { return reactor_.now_us(); };
   options.in_flight = [this](bool busy) { note_in_flight(busy); };
   const auto leader = system_.spawn(scheduler, std::move(options));
   keep("scheduler", untyped(leader));
   local_.schedulers.emplace(replica.facts.replica, leader);
+}
+
+void rank_actors::spawn_follower(const local_follower& follower) {
+  const auto runner = spawn_model({.self = follower.self,
+                                   .kv_blocks = follower.kv_blocks,
+                                   .cores = follower.cores,
+                                   .spin_us = plan_.model_spin_us,
+                                   .load = follower.load,
+                                   .group = follower.group,
+                                   .make_group = {},
+                                   .outlet = {}});
+  local_.shards.emplace(follower.self, caf::actor_cast<shard_actor>(runner));
+}
+
+caf::actor rank_actors::spawn_model(model_options options) {
+  const auto observer = caf::actor_cast<model_observer>(local_.supervisor);
+  caf::actor runner;
+  if (plan_.inline_models) {
+    runner = system_.spawn(inline_model, std::move(options), observer);
+  } else {
+    runner = system_.spawn<model, caf::detached>(std::move(options), observer);
+    reactor_.wake_at_exit(runner);
+  }
+  keep("model", runner);
+  return runner;
 }
 
 void rank_actors::spawn_links(transport& wire) {
@@ -231,6 +257,8 @@ void rank_actors::say_goodbye() {
 void rank_actors::shut_down() {
   if (std::exchange(down_, true))
     return;
+  if (plan_.stop_shards)
+    *plan_.stop_shards = true;
   say_goodbye();
   for (const auto& [name, one] : all_)
     caf::anon_send_exit(one, caf::exit_reason::user_shutdown);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,8 +40,19 @@ struct local_replica {
   std::uint32_t kv_blocks = 0;
   bool keep_prefixes = true; ///< its pool has a prefix cache
   std::vector<int> cores;    ///< of its model's threads; empty: any
-  std::function<result<std::unique_ptr<backend>>()> load;
+  shard_group group{};       ///< of its leading shard, which runs here
+  group_maker make_group{};  ///< if there are others
+  model_loader load;
   std::function<std::unique_ptr<const method_role>()> make_role;
+};
+
+/// A shard of this rank whose replica another shard leads.
+struct local_follower {
+  shard_id self;
+  shard_group group; ///< without its id, which the leading shard makes
+  std::uint32_t kv_blocks = 0;
+  std::vector<int> cores;
+  model_loader load;
 };
 
 /// Everything one rank's actors are made from. Plain values and factories; nothing here is of a
@@ -48,8 +60,10 @@ struct local_replica {
 struct rank_plan {
   rank_id self;
   std::uint32_t ranks = 1;
-  std::vector<replica_plan> replicas; ///< of the job
-  std::vector<local_replica> local;   ///< of this rank
+  std::vector<replica_plan> replicas;    ///< of the job
+  std::vector<local_replica> local;      ///< of this rank
+  std::map<shard_id, rank_id> shards;    ///< of the job, but those that lead their replica
+  std::vector<local_follower> followers; ///< of these, this rank's
   std::function<std::unique_ptr<const method_entry>()> make_entry;
   std::vector<token_id> eos_tokens;
   std::vector<admission_model> admission; ///< index = model_id; pools come with readiness
@@ -66,6 +80,8 @@ struct rank_plan {
   bool takes_clients = false;                  ///< has a gateway
   std::function<std::unique_ptr<text_stream>()> make_text; ///< null: tokens only
   tracer::sink_factory open_trace;                         ///< null: no trace
+  /// Set when the job ends: nobody waits for other shards any more; may be null.
+  std::shared_ptr<std::atomic<bool>> stop_shards;
   /// Rank 0: every rank is ready, with all replicas of the job; may be null.
   std::function<void(const std::vector<replica_facts>&)> on_ready;
 };
@@ -106,6 +122,8 @@ class rank_actors {
   void spawn_supervisor();
   void spawn_planner();
   void spawn_replica(const local_replica& replica);
+  void spawn_follower(const local_follower& follower);
+  caf::actor spawn_model(model_options options);
   void spawn_links(transport& wire);
   void take_frame(rank_id from, const frame_header& header, std::span<const std::byte> payload);
   void note_in_flight(bool busy);

@@ -26,8 +26,10 @@ struct model_settings {
   std::string name;
   std::filesystem::path path;       ///< absolute, or relative to the config file's folder made so
   std::string role;                 ///< key `scheduler`, e.g. r2r_slm
-  std::vector<std::uint32_t> ranks; ///< of each replica, or one for all; empty = spread
+  std::vector<std::uint32_t> ranks; ///< of each shard, replica by replica, or one for all of them;
+                                    ///< empty = spread
   std::uint32_t replicas_count = 1;
+  std::uint32_t shards_count = 1;                        ///< of each replica; key `tp_size`
   std::vector<std::uint32_t> delayed_batching_threshold; ///< entry n − 1: for n live requests
   bool auto_batching = false;                            ///< thresholds are set while it runs
   compute_type compute = compute_type::bfloat16;         ///< key `compute_dtype`

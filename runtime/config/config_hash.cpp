@@ -86,6 +86,7 @@ std::uint64_t config_hash(const job_config& config) {
     for (const std::uint32_t rank : model.ranks)
       hash.add(std::uint64_t{rank});
     hash.add(std::uint64_t{model.replicas_count});
+    hash.add(std::uint64_t{model.shards_count});
     hash.add(std::uint64_t{model.delayed_batching_threshold.size()});
     for (const std::uint32_t threshold : model.delayed_batching_threshold)
       hash.add(std::uint64_t{threshold});

@@ -155,10 +155,10 @@ class config_reader {
     const bool any_role = config_.method.name == "custom";
     const yaml_view role = view.child("scheduler");
     take(any_role ? role.text() : role.one_of(role_names()), model.role);
-    read_replicas(view, model);
     read_thresholds(view.child("delayed_batching_threshold"), model);
     take(view.child("param_num_billion").real(0, no_bound), model.param_num_billion);
     read_device(view, model);
+    read_replicas(view, model);
     read_shared(view, model);
     config_.models.push_back(std::move(model));
   }
@@ -177,31 +177,39 @@ class config_reader {
       view.child("load_format").fault("dummy weights are made on a GPU: set device: cuda:0");
   }
 
-  /// `ranks` is a list with a rank for each replica, or one for all of them; each may be a list of
-  /// its own with the ranks of one replica.
+  /// `ranks` is a list with a rank for each shard, replica by replica, or one rank for all; or
+  /// each replica has a list of its own, of a rank for each of its shards or one for them.
   void read_replicas(const yaml_view& view, model_settings& model) {
+    take(view.child("tp_size").whole(1, limits::shards_max), model.shards_count);
+    if (model.shards_count > 1 && !model.device.gpu)
+      view.child("tp_size").fault("splits a model over GPUs: set device: cuda");
+    const std::uint32_t shards = model.shards_count;
     const yaml_view ranks = view.child("ranks");
     const auto listed = ranks.items();
     if (!listed.empty() && listed.front().is_list()) {
       for (const yaml_view& item : listed) {
-        const auto one = item.whole_list(0, limits::ranks_max - 1);
-        if (one && one->size() != 1)
-          item.fault("must name one rank: a replica runs on one");
-        else if (one)
-          model.ranks.push_back(one->front());
+        const auto some = item.whole_list(0, limits::ranks_max - 1);
+        if (some && some->size() != 1 && some->size() != shards)
+          item.fault(shards == 1 ? "must name one rank: a replica runs on one"
+                                 : "must name one rank, or one for each of the " +
+                                       std::to_string(shards) + " shards of a replica");
+        else if (some)
+          for (std::uint32_t i = 0; i < shards; ++i)
+            model.ranks.push_back((*some)[some->size() == 1 ? 0 : i]);
       }
     } else {
       take(ranks.whole_list(0, limits::ranks_max - 1), model.ranks);
       if (ranks.given() && ranks.is_list() && listed.empty())
         ranks.fault("is empty; name a rank or leave it out");
     }
-    model.replicas_count =
-        std::max<std::uint32_t>(1, static_cast<std::uint32_t>(model.ranks.size()));
+    const auto named = static_cast<std::uint32_t>(model.ranks.size());
+    model.replicas_count = std::max(1u, named / shards);
     take(view.child("replicas").whole(1, limits::replicas_max), model.replicas_count);
-    if (model.ranks.size() > 1 && model.ranks.size() != model.replicas_count)
-      ranks.fault("names " + std::to_string(model.ranks.size()) + " ranks for " +
-                  std::to_string(model.replicas_count) +
-                  " replicas; name one for each, one for all, or leave it out");
+    if (named > 1 && named != model.replicas_count * shards)
+      ranks.fault("names " + std::to_string(named) + " ranks for " +
+                  std::to_string(model.replicas_count) + " replicas" +
+                  (shards > 1 ? " of " + std::to_string(shards) + " shards" : std::string()) +
+                  "; name one for each, one for all, or leave it out");
   }
 
   void read_thresholds(const yaml_view& view, model_settings& model) {

@@ -31,6 +31,13 @@ struct replica_id {
   friend auto operator<=>(const replica_id&, const replica_id&) = default;
 };
 
+/// One of the backends that run a replica together.
+struct shard_id {
+  replica_id replica;
+  std::uint16_t index = 0; ///< 0 leads
+  friend auto operator<=>(const shard_id&, const shard_id&) = default;
+};
+
 /// Unique over the job: the home rank in the upper 24 bits, that rank's counter below.
 struct request_id {
   std::uint64_t value = 0;

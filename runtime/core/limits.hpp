@@ -15,6 +15,8 @@ inline constexpr std::uint32_t look_ahead_tokens = 64;
 inline constexpr std::uint32_t models_max = 16;
 inline constexpr std::uint32_t replicas_max = 64; ///< of one model
 inline constexpr std::uint32_t ranks_max = 4096;
+inline constexpr std::uint32_t shards_max = 64; ///< of one replica
+inline constexpr std::size_t shard_group_id_bytes_max = 1024;
 inline constexpr std::uint32_t batch_rows_max = 1024;
 
 /// Longest context any model may be configured for, in tokens.

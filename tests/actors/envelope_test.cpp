@@ -39,7 +39,33 @@ commit sample_commit() {
 
 using any_message =
     std::variant<handoff, handoff_gap, commit_batch, request_failed, release, released, rank_ready,
-                 end_job, announce, replica_report, batching_update>;
+                 end_job, announce, replica_report, batching_update, shard_invite, shard_step>;
+
+step_row sample_row() {
+  step_row row;
+  row.request = id;
+  row.token_offset = 1;
+  row.token_count = 2;
+  row.start_position = 15;
+  row.block_offset = 1;
+  row.block_count = 2;
+  row.answered_positions = 2;
+  row.signals = to_set(signal::entropy);
+  row.window_start_position = 3;
+  row.sampling = {0.7f, 40, 0.9f, 0.1f, 1234567890123ull};
+  row.sample_stream = 6;
+  row.mix_weight = 0.25f;
+  row.mix_offset = 1;
+  row.likeliest_count = 4;
+  row.scored_positions = 1;
+  row.scored_offset = 1;
+  return row;
+}
+
+shard_step sample_shard_step() {
+  return {{{{1}, 2}, 1},
+          {{{3, 4}}, {7, 8, 9}, {5, 6, 11}, {sample_row()}, {1, 2}, {0.5f, nan_score}}};
+}
 
 std::vector<any_message> one_of_each() {
   return {
@@ -56,6 +82,8 @@ std::vector<any_message> one_of_each() {
       announce{id, {{1}, 3}},
       replica_report{{{1}, 0}, {{3, 400}, {1, 90}}, {5, 6}, {7, 0}, 9},
       batching_update{{{0}, 1}, {{1, 2, 2}, {}}},
+      shard_invite{{{{1}, 2}, 1}, {1, 2, 255}},
+      sample_shard_step(),
   };
 }
 
@@ -132,6 +160,65 @@ BOOST_AUTO_TEST_CASE(a_handoff_keeps_every_field) {
   BOOST_TEST(got.spec.ignore_eos == sent.spec.ignore_eos);
   BOOST_TEST((got.spec.sampling == sent.spec.sampling));
   BOOST_TEST((got.state == sent.state));
+}
+
+BOOST_AUTO_TEST_CASE(a_step_reaches_other_shards_as_it_is) {
+  const auto sent = sample_shard_step();
+  const auto opened = open_any(seal(sent));
+  BOOST_REQUIRE(opened.has_value());
+  const auto& got = std::get<shard_step>(*opened);
+  BOOST_TEST((got.to == sent.to));
+  BOOST_TEST(got.step.tokens == sent.step.tokens);
+  BOOST_TEST(got.step.block_tables == sent.step.block_tables);
+  BOOST_TEST(got.step.scored_tokens == sent.step.scored_tokens);
+  BOOST_TEST((got.step.copies.at(0).from == 3u && got.step.copies.at(0).to == 4u));
+  BOOST_TEST(got.step.mixes.at(0) == 0.5f);
+  BOOST_TEST(std::isnan(got.step.mixes.at(1)));
+  const auto& row = got.step.rows.at(0);
+  const auto want = sample_row();
+  BOOST_TEST((row.request == want.request));
+  BOOST_TEST(row.token_offset == want.token_offset);
+  BOOST_TEST(row.token_count == want.token_count);
+  BOOST_TEST(row.start_position == want.start_position);
+  BOOST_TEST(row.block_offset == want.block_offset);
+  BOOST_TEST(row.block_count == want.block_count);
+  BOOST_TEST(row.answered_positions == want.answered_positions);
+  BOOST_TEST(row.signals == want.signals);
+  BOOST_TEST(row.window_start_position == want.window_start_position);
+  BOOST_TEST((row.sampling == want.sampling));
+  BOOST_TEST(row.sample_stream == want.sample_stream);
+  BOOST_TEST(row.mix_weight == want.mix_weight);
+  BOOST_TEST(row.mix_offset == want.mix_offset);
+  BOOST_TEST(row.likeliest_count == want.likeliest_count);
+  BOOST_TEST(row.scored_positions == want.scored_positions);
+  BOOST_TEST(row.scored_offset == want.scored_offset);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_points_beyond_itself_is_refused) {
+  const std::vector<std::function<void(shard_step&)>> faults{
+      [](auto& x) { x.to.index = 0; }, // the one that leads is not told
+      [](auto& x) { x.to.replica.model.value = limits::models_max; },
+      [](auto& x) { x.step.rows.clear(); },
+      [](auto& x) { x.step.rows[0].token_count = 0; },
+      [](auto& x) { x.step.rows[0].token_offset = 2; },
+      [](auto& x) { x.step.rows[0].block_offset = 2; },
+      [](auto& x) { x.step.rows[0].block_count = 1; }, // 17 positions need two
+      [](auto& x) { x.step.rows[0].start_position = UINT32_MAX; },
+      [](auto& x) { x.step.rows[0].answered_positions = 3; },
+      [](auto& x) { x.step.rows[0].likeliest_count = limits::top_logprobs_max + 1; },
+      [](auto& x) { x.step.rows[0].scored_positions = 2; },
+      [](auto& x) { x.step.rows[0].sampling.temperature = nan_score; },
+      [](auto& x) { x.step.rows.assign(limits::batch_rows_max + 1, x.step.rows[0]); },
+  };
+  BOOST_TEST(accepted(sample_shard_step()));
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    auto x = sample_shard_step();
+    faults[i](x);
+    BOOST_TEST(!accepted(x), "fault " << i);
+  }
+  BOOST_TEST(!accepted(shard_invite{{{{1}, 2}, 0}, {1}}));
+  BOOST_TEST(!accepted(shard_invite{
+      {{{1}, 2}, 1}, std::vector<std::uint8_t>(limits::shard_group_id_bytes_max + 1)}));
 }
 
 BOOST_AUTO_TEST_CASE(scores_cross_bit_for_bit) {

@@ -86,8 +86,8 @@ rank_plan rank_bench::plan() const {
     one.facts = {{{i}, 0}, options_.pool_blocks * limits::block_tokens, rank_vocab_tokens, 1};
     one.limits = {options_.rows_max, 512};
     one.kv_blocks = options_.pool_blocks;
-    one.load = [backend = backend_of(i), fine = options_.loads,
-                wrap = options_.wrap]() -> result<std::unique_ptr<tokenrouter::backend>> {
+    one.load = [backend = backend_of(i), fine = options_.loads, wrap = options_.wrap](
+                   const shard_group&) -> result<std::unique_ptr<tokenrouter::backend>> {
       if (!fine)
         return fail(errc::not_found, "there is no such model");
       std::unique_ptr<tokenrouter::backend> device = std::make_unique<scripted_backend>(backend);

@@ -44,6 +44,55 @@ class counting_sink final : public trace_sink {
 
 } // namespace
 
+namespace {
+
+/// A model whose other shards are gone from some step on.
+class lonely_backend final : public backend {
+ public:
+  lonely_backend(std::unique_ptr<backend> inner, int steps)
+      : inner_(std::move(inner)), steps_(steps) {}
+  const model_facts& facts() const override { return inner_->facts(); }
+  result<void> allocate_kv(std::uint32_t blocks) override { return inner_->allocate_kv(blocks); }
+  void step(const step_input& in, step_output& out) override {
+    inner_->step(in, out);
+    out.failure = steps_-- > 0 ? "" : "another shard of the model is gone";
+  }
+  void copy_blocks(std::span<const block_copy> copies) override { inner_->copy_blocks(copies); }
+  void export_block(block_id block, std::span<std::byte> bytes) const override {
+    inner_->export_block(block, bytes);
+  }
+  void import_block(block_id block, std::span<const std::byte> bytes) override {
+    inner_->import_block(block, bytes);
+  }
+
+ private:
+  std::unique_ptr<backend> inner_;
+  int steps_;
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_step_that_fails_ends_the_job_by_the_models_name) {
+  for (const bool threads : {false, true}) {
+    rank_options options;
+    options.eos_odds = 0;
+    options.virtual_time = !threads;
+    options.wrap = [](std::unique_ptr<backend> inner) {
+      return std::make_unique<lonely_backend>(std::move(inner), 3);
+    };
+    rank_bench rank(options);
+    rank.submit(1, {1, 2, 3}, 20);
+    if (threads)
+      rank.loop().run_until([&] { return rank.actors().end().has_value(); });
+    else
+      rank.run_until(10'000);
+    const auto& end = rank.actors().end();
+    BOOST_REQUIRE(end.has_value());
+    BOOST_TEST(end->reason == "model 'm0' can't go on: another shard of the model is gone");
+    BOOST_TEST(rank.log().streamed.at(1).size() == 3u); // what a failed step said is told to nobody
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_shuts_down_at_any_moment_with_mail_in_every_box) {
   for (const std::uint64_t stop_us : {0, 1, 11, 25, 60, 300, 2000}) {
     rank_bench rank({.roles = {"r2r_slm", "r2r_llm"}, .pool_blocks = 8, .rows_max = 3});

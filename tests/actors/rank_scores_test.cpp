@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_told_that_was_not_asked_for) {
 }
 
 BOOST_AUTO_TEST_CASE(a_request_for_one_model_is_routed_by_nobody) {
-  for (const std::uint16_t model : {0, 1}) {
+  for (const std::uint16_t model : {std::uint16_t{0}, std::uint16_t{1}}) {
     rank_bench rank({.roles = {"r2r_slm", "r2r_llm"}, .threshold = 0});
     submit order;
     order.client_tag = 1;

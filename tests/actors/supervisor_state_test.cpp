@@ -14,7 +14,7 @@ replica_facts facts(std::uint16_t model, std::uint32_t pool_tokens = 160) {
 
 supervisor_state supervisor(std::uint32_t self, std::uint32_t ranks,
                             std::vector<replica_facts> local = {}) {
-  return supervisor_state({{self}, ranks, std::move(local), {"quick", "reference"}});
+  return supervisor_state({{self}, ranks, std::move(local), 0, {"quick", "reference"}});
 }
 
 using transition = std::function<std::optional<job_end>(supervisor_state&)>;
@@ -23,9 +23,16 @@ using transition = std::function<std::optional<job_end>(supervisor_state&)>;
 
 BOOST_AUTO_TEST_CASE(a_rank_is_ready_with_the_last_of_its_models) {
   auto s = supervisor(1, 2, {facts(0), facts(1)});
-  BOOST_TEST(!s.on_model_loaded({{1}, 0}));
-  BOOST_TEST(!s.on_model_loaded({{1}, 0})); // the same once more is no second model
-  BOOST_TEST(s.on_model_loaded({{0}, 0}));
+  BOOST_TEST(!s.on_model_loaded({{{1}, 0}, 0}));
+  BOOST_TEST(!s.on_model_loaded({{{1}, 0}, 0})); // the same once more is no second model
+  BOOST_TEST(s.on_model_loaded({{{0}, 0}, 0}));
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_is_ready_with_the_last_of_its_shards_too) {
+  supervisor_state s({{1}, 2, {facts(0)}, 2, {"quick", "reference"}});
+  BOOST_TEST(!s.on_model_loaded({{{0}, 0}, 0}));
+  BOOST_TEST(!s.on_model_loaded({{{1}, 0}, 1}));
+  BOOST_TEST(s.on_model_loaded({{{1}, 0}, 2})); // another shard of the same replica
 }
 
 BOOST_AUTO_TEST_CASE(the_job_is_ready_with_the_last_rank_also_without_models) {
@@ -44,7 +51,7 @@ BOOST_AUTO_TEST_CASE(the_job_is_ready_with_the_last_rank_also_without_models) {
 
 BOOST_AUTO_TEST_CASE(a_job_of_one_rank_is_ready_by_itself) {
   auto s = supervisor(0, 1, {facts(0)});
-  BOOST_TEST(s.on_model_loaded({{0}, 0}));
+  BOOST_TEST(s.on_model_loaded({{{0}, 0}, 0}));
   const auto all = s.on_rank_ready({{0}, {facts(0)}});
   BOOST_TEST(all.value_or(std::vector<replica_facts>{}).size() == 1u);
 }
@@ -64,14 +71,19 @@ BOOST_AUTO_TEST_CASE(each_cause_ends_the_job_in_its_own_way) {
       {"the client gives a code", [](auto& s) { return s.on_finished(3); }, 3, "", true, false},
       {"a model can't be loaded",
        [](auto& s) {
-         return s.on_model_failed({{{1}, 0}, {errc::not_found, "no file there"}});
+         return s.on_model_failed({{{{1}, 0}, 0}, {errc::not_found, "no file there"}});
        },
        1, "model 'reference' can't be loaded: no file there", true, true},
       {"a model without a name",
        [](auto& s) {
-         return s.on_model_failed({{{9}, 0}, {errc::not_found, "no file there"}});
+         return s.on_model_failed({{{{9}, 0}, 0}, {errc::not_found, "no file there"}});
        },
        1, "model '9' can't be loaded: no file there", true, true},
+      {"a model can't complete a step",
+       [](auto& s) {
+         return s.on_model_failed({{{{1}, 0}, 1}, {errc::unavailable, "a shard is gone"}, true});
+       },
+       1, "model 'reference' can't go on: a shard is gone", true, true},
       {"a peer is lost",
        [](auto& s) {
          return s.on_peer_down({{2}, "no sign of life"});
@@ -110,7 +122,7 @@ BOOST_AUTO_TEST_CASE(there_is_exactly_one_end) {
   const std::vector<transition> causes{
       [](auto& s) { return s.on_finished(0); },
       [](auto& s) {
-        return s.on_model_failed({{{0}, 0}, {errc::io, "x"}});
+        return s.on_model_failed({{{{0}, 0}, 0}, {errc::io, "x"}});
       },
       [](auto& s) {
         return s.on_peer_down({{1}, "x"});

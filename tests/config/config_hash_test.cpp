@@ -98,6 +98,7 @@ BOOST_AUTO_TEST_CASE(every_setting_that_peers_share_changes_the_hash) {
       [](job_config& c) { c.models[1].role = "plain"; },
       [](job_config& c) { c.models[0].ranks = {0}; },
       [](job_config& c) { c.models[0].replicas_count = 2; },
+      [](job_config& c) { c.models[0].shards_count = 2; },
       [](job_config& c) { c.models[0].delayed_batching_threshold = {2}; },
       [](job_config& c) { c.models[0].auto_batching = true; },
       [](job_config& c) { c.models[0].prefix_cache = false; },

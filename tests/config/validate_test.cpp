@@ -31,6 +31,16 @@ BOOST_AUTO_TEST_CASE(references_that_do_not_hold_are_refused) {
         "or leave it out"}},
       {"models:\n  m: {path: a, ranks: [[0, 1]]}\n",
        {"DIR/c.yaml:2: models.m.ranks[0] must name one rank: a replica runs on one"}},
+      {"models:\n  m: {path: a, tp_size: 2}\n",
+       {"DIR/c.yaml:2: models.m.tp_size splits a model over GPUs: set device: cuda"}},
+      {"models:\n  m: {path: a, tp_size: 0, device: cuda}\n",
+       {"DIR/c.yaml:2: models.m.tp_size must be a whole number from 1 to 64, not '0'"}},
+      {"models:\n  m: {path: a, tp_size: 2, device: cuda, ranks: [0, 1, 2]}\n",
+       {"DIR/c.yaml:2: models.m.ranks names 3 ranks for 1 replicas of 2 shards; name one for each, "
+        "one for all, or leave it out"}},
+      {"models:\n  m: {path: a, tp_size: 2, device: cuda, ranks: [[0, 1, 2]]}\n",
+       {"DIR/c.yaml:2: models.m.ranks[0] must name one rank, or one for each of the 2 shards of a "
+        "replica"}},
       {"models:\n  m: {path: a, delayed_batching_threshold: []}\n",
        {"DIR/c.yaml:2: models.m.delayed_batching_threshold is empty; give a threshold for each "
         "number of live requests, or leave it out"}},

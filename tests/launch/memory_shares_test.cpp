@@ -22,17 +22,21 @@ struct job {
   job_config config;
   job_plan plan;
 
-  void add(const std::string& device, numbers ranks, std::uint64_t weight_mib = 100) {
+  /// `ranks`: of each shard, replica by replica.
+  void add(const std::string& device, numbers ranks, std::uint64_t weight_mib = 100,
+           std::uint32_t shards = 1) {
     const std::string name(1, static_cast<char>('a' + plan.models.size()));
     model_settings settings;
     settings.name = name;
     settings.device = parse_device(device).value();
-    settings.replicas_count = static_cast<std::uint32_t>(ranks.size());
+    settings.shards_count = shards;
+    settings.replicas_count = static_cast<std::uint32_t>(ranks.size()) / shards;
     config.models.push_back(settings);
     planned_model model;
     model.name = name;
     for (const auto rank : ranks)
       model.ranks.push_back({rank});
+    model.shards = shards;
     model.context_tokens_max = 4096;
     model.weight_bytes = weight_mib * mib;
     model.kv_bytes_per_block = kv_bytes_per_token * limits::block_tokens;
@@ -42,8 +46,8 @@ struct job {
   /// Number of the GPU of every replica that has one, model by model.
   numbers gpus(const host_layout& layout) const {
     numbers out;
-    for (const auto& [replica, rank] : replicas_of(plan)) {
-      const auto gpu = gpu_of(config, plan, replica.model, rank, layout);
+    for (const auto& placed : shards_of(plan)) {
+      const auto gpu = gpu_of(config, plan, placed, layout);
       BOOST_REQUIRE_MESSAGE(gpu.has_value(), (gpu ? std::string() : gpu.error().message));
       if (*gpu)
         out.push_back(**gpu);
@@ -102,7 +106,8 @@ BOOST_AUTO_TEST_CASE(models_on_cpus_and_gpus_take_memory_of_their_own_device) {
   const auto shares = shares_of(asked, hosts(1, 0, 1));
   BOOST_TEST(shares.plan.devices[0].weight_bytes == 100 * mib);
   BOOST_TEST(shares.plan.devices[1].weight_bytes == 300 * mib);
-  BOOST_TEST((gpu_of(asked.config, asked.plan, {0}, {0}, hosts(1, 0, 1)).value() == std::nullopt));
+  BOOST_TEST(
+      !gpu_of(asked.config, asked.plan, shards_of(asked.plan).front(), hosts(1, 0, 1)).value());
 }
 
 BOOST_AUTO_TEST_CASE(a_share_of_the_memory_is_of_the_gpu_of_the_model) {
@@ -172,4 +177,56 @@ BOOST_AUTO_TEST_CASE(weights_that_a_gpu_cannot_hold_are_refused_by_its_name) {
   BOOST_TEST((shares.error().code == errc::capacity));
   BOOST_TEST(shares.error().message.find("'host 0 cuda:0'") != std::string::npos,
              shares.error().message);
+}
+
+BOOST_AUTO_TEST_CASE(shards_split_weights_and_kv_over_their_gpus) {
+  job asked;
+  asked.add("cuda:0", {0}, 100);
+  asked.add("cuda", {0, 1}, 600, 2);
+  asked.config.models[0].max_batch_rows = asked.config.models[1].max_batch_rows = 1000;
+  const auto shares = shares_of(asked, hosts(2, 0, 2));
+  BOOST_TEST(asked.gpus(hosts(2, 0, 2)) == (numbers{0, 0, 1}), tt::per_element());
+  BOOST_REQUIRE(shares.shards.size() == 3u);
+  BOOST_TEST(shares.shards[2].device() == "cuda:1");
+  BOOST_TEST(shares.shards[2].rank.value == 1u);
+  BOOST_TEST(shares.name_of(shares.shards[0]) == "a");
+  BOOST_TEST(shares.name_of(shares.shards[2]) == "b shard 1");
+  // The first GPU holds a and half of b, and decides: every token is one of a and half of one of b.
+  const std::uint64_t tokens = (1024 - 100 - 300) * mib / (kv_bytes_per_token * 3 / 2);
+  for (const auto& model : shares.plan.models)
+    BOOST_TEST(model.kv_tokens == tokens / limits::block_tokens * limits::block_tokens);
+  BOOST_TEST(shares.plan.devices[1].weight_bytes == 400 * mib);
+  BOOST_TEST(shares.plan.devices[2].weight_bytes == 300 * mib);
+}
+
+BOOST_AUTO_TEST_CASE(shards_that_share_a_rank_get_gpus_one_after_the_other) {
+  job asked;
+  asked.add("cuda", {0, 0, 1, 1}, 100, 2); // two replicas, each on a rank of its own
+  BOOST_TEST(asked.gpus(hosts(2, 0, 4)) == (numbers{0, 1, 2, 3}), tt::per_element());
+  job numbered;
+  numbered.add("cuda:1", {0, 0}, 100, 2);
+  BOOST_TEST(numbered.gpus(hosts(1, 0, 4)) == (numbers{1, 2}), tt::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(two_shards_of_a_replica_on_one_gpu_are_refused) {
+  job asked;
+  asked.add("cuda", {0, 0}, 100, 2);
+  const auto shares = share_memory(asked.config, asked.plan, hosts(1, 0, 1));
+  BOOST_REQUIRE(!shares.has_value());
+  BOOST_TEST((shares.error().code == errc::invalid_argument));
+  BOOST_TEST(shares.error().message.find("shards 0 and 1 of model 'a' would both run on host 0 "
+                                         "cuda:0") == 0u,
+             shares.error().message);
+}
+
+BOOST_AUTO_TEST_CASE(a_fraction_of_memory_is_of_the_gpu_with_the_least_room) {
+  job asked;
+  asked.add("cuda:0", {0}, 400);
+  asked.add("cuda", {0, 1}, 200, 2);
+  asked.config.models[0].kv_cache_tokens = 4096;
+  asked.config.models[1].kv_cache_mem_fraction = 0.5;
+  asked.config.models[1].max_batch_rows = 1000;
+  const auto shares = shares_of(asked, hosts(2, 0, 2));
+  // The first GPU has 1024 − 400 − 100 MiB left; half of that is half of b's tokens.
+  BOOST_TEST(shares.plan.models[1].kv_tokens == 524 * mib / 2 * 2 / kv_bytes_per_token);
 }

@@ -32,9 +32,12 @@ struct small_job {
       plan.models.emplace_back();
       plan.models.back().context_tokens_max = 1000;
       shares.replicas.push_back({{model_id{m}, 0}, rank_id{m}});
-      shares.places.push_back(m == 0 ? "cpu" : "cuda:1");
+      shares.shards.push_back({{{model_id{m}, 0}, 0}, rank_id{m}, m, {}});
+      if (m == 1)
+        shares.shards.back().gpu = 1;
       shares.models.emplace_back();
       shares.models.back().name = m == 0 ? "quick" : "reference";
+      shares.models.back().shard_devices = {m};
       shares.plan.models.emplace_back();
       shares.plan.models.back().kv_tokens = 4000u + m;
     }
@@ -50,6 +53,21 @@ BOOST_AUTO_TEST_CASE(the_table_shows_ranks_models_and_ways) {
       "rank  host             cores            device   model                 KV tokens  requests\n"
       "0     left             0-2,5            cpu      quick                      4000         4\n"
       "1     left             6-7 (1 cores)    cuda:1   reference                  4001         4\n"
+      "ranks 0 and 1: ucx posix, 1.3 us one way\n";
+  BOOST_TEST(table == want);
+}
+
+BOOST_AUTO_TEST_CASE(every_rank_shows_its_shard_of_a_split_model) {
+  small_job job;
+  job.shares.shards[1] = {{{{1}, 0}, 0}, {0}, 1, 0};
+  job.shares.shards.push_back({{{{1}, 0}, 1}, {1}, 1, 1});
+  job.shares.models[1].shard_devices = {0, 1};
+  const std::string table = start_table(job.cards, job.plan, job.shares);
+  const std::string want =
+      "rank  host             cores            device   model                 KV tokens  requests\n"
+      "0     left             0-2,5            cpu      quick                      4000         4\n"
+      "0     left             0-2,5            cuda:0   reference shard 0          4001         4\n"
+      "1     left             6-7 (1 cores)    cuda:1   reference shard 1          4001         4\n"
       "ranks 0 and 1: ucx posix, 1.3 us one way\n";
   BOOST_TEST(table == want);
 }

@@ -113,6 +113,19 @@ void draw_network(scenario& s) {
   s.network.corrupt_share = 0.1f * d.share();
 }
 
+/// In one of three seeds models are split over shards. A stream of its own, as above.
+void draw_shards(scenario& s) {
+  dice d(s.seed ^ 0x73686172647300);
+  const bool any = d.one_in(3);
+  for (const auto& replicas : s.placement) {
+    auto& model = s.followers.emplace_back(replicas.size());
+    const std::uint32_t shards = any ? d.between(1, 3) : 1;
+    for (auto& ranks : model)
+      for (std::uint32_t i = 1; i < shards; ++i)
+        ranks.push_back({d.between(0, s.ranks - 1)});
+  }
+}
+
 } // namespace
 
 scenario make_scenario(std::uint64_t seed) {
@@ -147,6 +160,7 @@ scenario make_scenario(std::uint64_t seed) {
     s.prefill_chunk_tokens.push_back(d.one_in(3) ? d.between(1, 16) : 512);
   }
   draw_network(s);
+  draw_shards(s);
   draw_requests(d, s);
   draw_wishes(s);
   if (s.ranks > 1 && d.one_in(8)) {

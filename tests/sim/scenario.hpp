@@ -21,6 +21,8 @@ struct scenario {
   method_topology topology;
   method_parameters parameters;
   std::vector<std::vector<rank_id>> placement; ///< of each model: where its replicas are
+  /// Of each model and replica: where its other shards are; empty: it is not split.
+  std::vector<std::vector<std::vector<rank_id>>> followers;
   std::vector<batching_thresholds> thresholds; ///< of each model; the runtime must tame them
   bool keep_prefixes = true;
   bool same_weights = false;              ///< all models say the same
@@ -38,8 +40,8 @@ struct scenario {
 
 /// Draws everything from the seed: any method, 1–8 models of 1–4 replicas over 1–4 ranks, pools
 /// from barely one request to plenty, chunks from 1 token, batches from 1 row, any batching
-/// thresholds, prompts that share beginnings or continue earlier answers; a share of requests is
-/// cancelled; in one of eight a rank dies.
+/// thresholds, replicas split over 1–3 shards, prompts that share beginnings or continue earlier
+/// answers; a share of requests is cancelled; in one of eight a rank dies.
 scenario make_scenario(std::uint64_t seed);
 
 /// Draws the method: roles and parameters.

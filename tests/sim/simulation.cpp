@@ -58,7 +58,31 @@ struct rank_world {
   reactor& loop() { return reactor::of(system); }
 };
 
-rank_plan plan_of(const scenario& s, rank_id self) {
+using shard_backends = std::map<shard_id, const scripted_backend*>;
+
+/// Loads a scripted model and keeps a look at it.
+model_loader loader_of(const scripted_options& options, shard_id id, shard_backends& all) {
+  return [options, id, &all](const shard_group&) -> result<std::unique_ptr<backend>> {
+    auto made = std::make_unique<scripted_backend>(options);
+    all[id] = made.get();
+    return made;
+  };
+}
+
+/// The shards that follow the leading one of a replica, those of this rank with what they run.
+void plan_followers(const scenario& s, replica_id id, shard_backends& all, rank_plan& plan) {
+  const std::size_t model = id.model.value;
+  const auto& ranks = s.followers[model][id.index];
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const shard_id shard{id, static_cast<std::uint16_t>(i + 1)};
+    plan.shards.emplace(shard, ranks[i]);
+    if (ranks[i] == plan.self)
+      plan.followers.push_back(
+          {shard, {}, s.pool_blocks[model], {}, loader_of(s.backends[model], shard, all)});
+  }
+}
+
+rank_plan plan_of(const scenario& s, rank_id self, shard_backends& all) {
   rank_plan plan;
   plan.self = self;
   plan.ranks = s.ranks;
@@ -80,6 +104,7 @@ rank_plan plan_of(const scenario& s, rank_id self) {
     for (std::size_t copy = 0; copy < s.placement[i].size(); ++copy) {
       const replica_id id{model, static_cast<std::uint16_t>(copy)};
       plan.replicas.push_back({id, s.placement[i][copy]});
+      plan_followers(s, id, all, plan);
       if (s.placement[i][copy] != self)
         continue;
       local_replica replica;
@@ -87,9 +112,8 @@ rank_plan plan_of(const scenario& s, rank_id self) {
       replica.limits = {s.max_batch_rows[i], s.prefill_chunk_tokens[i]};
       replica.kv_blocks = s.pool_blocks[i];
       replica.keep_prefixes = s.keep_prefixes;
-      replica.load = [options = s.backends[i]]() -> result<std::unique_ptr<backend>> {
-        return std::make_unique<scripted_backend>(options);
-      };
+      replica.group.count = static_cast<std::uint32_t>(1 + s.followers[i][copy].size());
+      replica.load = loader_of(s.backends[i], {id, 0}, all);
       replica.make_role = [&s, model]() -> std::unique_ptr<const method_role> {
         return make_role(model, s.topology, s.parameters).value();
       };
@@ -111,8 +135,9 @@ class world {
   explicit world(const scenario& s) : s_(s), network_(s.ranks, s.seed, s.network) {
     for (std::uint32_t r = 0; r < s.ranks; ++r) {
       ranks_.push_back(std::make_unique<rank_world>());
-      ranks_[r]->actors = std::make_unique<rank_actors>(
-          ranks_[r]->system, plan_of(s, {r}), s.ranks > 1 ? &network_.endpoint({r}) : nullptr);
+      ranks_[r]->actors =
+          std::make_unique<rank_actors>(ranks_[r]->system, plan_of(s, {r}, shards_),
+                                        s.ranks > 1 ? &network_.endpoint({r}) : nullptr);
     }
     client_ = ranks_[0]->system.spawn(client, &log_, ranks_[0]->actors->gateway());
     for (std::size_t i = 0; i < s.requests.size(); ++i) {
@@ -160,6 +185,8 @@ class world {
     judge_requests();
     judge_ends();
     judge_pools();
+    if (!s_.dies && !shards_agree())
+      fault("a shard has not run the steps of its replica's first");
     for (auto& r : ranks_)
       out_.events += r->loop().statistics().jobs;
     out_.events += network_.sent_frames();
@@ -186,11 +213,21 @@ class world {
 
   bool finished() const {
     if (!any_ended())
-      return log_.done.size() == s_.requests.size() && !pending_death();
+      return log_.done.size() == s_.requests.size() && !pending_death() && shards_agree();
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (alive(r) && !ranks_[r]->actors->end())
         return false;
     return true;
+  }
+
+  /// Every shard has run as many steps and positions as the one that leads it; that they were the
+  /// right ones the scripted backend checks itself.
+  bool shards_agree() const {
+    return std::all_of(shards_.begin(), shards_.end(), [&](const auto& entry) {
+      const scripted_backend* leader = shards_.at({entry.first.replica, 0});
+      return entry.second->steps() == leader->steps() &&
+             entry.second->computed_tokens() == leader->computed_tokens();
+    });
   }
 
   bool pending_death() const { return s_.dies.has_value(); }
@@ -315,6 +352,7 @@ class world {
   const scenario& s_;
   simulated_network network_;
   client_log log_;
+  shard_backends shards_;
   std::vector<std::unique_ptr<rank_world>> ranks_;
   client_actor client_;
   std::multimap<std::uint64_t, std::function<void()>> events_;

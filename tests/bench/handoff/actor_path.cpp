@@ -146,13 +146,14 @@ class half {
     const replica_id own{{static_cast<std::uint16_t>(job.rank().value)}, 0};
     const replica_id other{{static_cast<std::uint16_t>(peer.value)}, 0};
     switchboard_ = system_.spawn(
-        switchboard, switchboard_options{job.rank(), {{own, job.rank()}, {other, peer}}});
+        switchboard, switchboard_options{job.rank(), {{own, job.rank()}, {other, peer}}, {}});
     observer_ = system_.spawn(observe);
     link_options options{job.rank(),     peer,         {},        200'000,     silence_max_us,
                          carrier_.get(), switchboard_, observer_, monotonic_us};
     link_ = system_.spawn(link, std::move(options));
     scheduler_ = system_.spawn(stand_in, own, other, switchboard_, &current_);
-    caf::anon_send(switchboard_, local_actors{{{own, scheduler_}}, {}, {}, {}, {{peer, link_}}});
+    caf::anon_send(switchboard_,
+                   local_actors{{{own, scheduler_}}, {}, {}, {}, {}, {{peer, link_}}});
     carrier_->on_frame([this](rank_id, const frame_header& header, auto payload) {
       caf::anon_send(link_, incoming_frame{header, {payload.begin(), payload.end()}});
     });

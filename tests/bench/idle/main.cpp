@@ -49,7 +49,7 @@ rank_plan plan_of(const bootstrap& job) {
   local_replica replica;
   replica.facts = {{{static_cast<std::uint16_t>(plan.self.value)}, 0}, 1600, 64, 1};
   replica.kv_blocks = 100;
-  replica.load = []() -> result<std::unique_ptr<backend>> {
+  replica.load = [](const shard_group&) -> result<std::unique_ptr<backend>> {
     return std::make_unique<scripted_backend>(scripted_options{});
   };
   replica.make_role = [] { return std::make_unique<plain_role>(); };
