@@ -104,6 +104,10 @@ bool valid(const shard_invite& x) {
          x.group.size() <= limits::shard_group_id_bytes_max;
 }
 
+bool valid(const shard_awake& x) {
+  return valid_model(x.to.replica.model) && x.to.index >= 1;
+}
+
 bool valid(const shard_step& x) {
   const auto& step = x.step;
   const auto row_ok = [&](const step_row& r) {

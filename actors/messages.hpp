@@ -317,6 +317,18 @@ struct shard_step {
   }
 };
 
+/// scheduler → every shard of its replica but the leading one: steps may come at any moment now, or
+/// not before the next such message.
+struct shard_awake {
+  shard_id to;
+  bool awake = false;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, shard_awake& x) {
+    return f(x.to, x.awake);
+  }
+};
+
 /// supervisor → supervisor of another rank: the job is over. `exit_code` 0: as intended.
 struct end_job {
   rank_id to;
@@ -341,6 +353,7 @@ bool valid(const batching_update& x);
 bool valid(const rank_ready& x);
 bool valid(const shard_invite& x);
 bool valid(const shard_step& x);
+bool valid(const shard_awake& x);
 bool valid(const end_job& x);
 
 } // namespace tokenrouter

@@ -62,6 +62,8 @@ void flush(self_pointer self) {
   if (busy != box.busy) {
     box.busy = busy;
     box.options.in_flight(busy);
+    for (std::uint16_t i = 1; i < box.options.shards; ++i)
+      self->send(outlet, shard_awake{{box.options.config.self, i}, busy});
   }
 }
 

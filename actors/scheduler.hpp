@@ -30,7 +30,7 @@ using scheduler_outlet =
     caf::typed_actor<caf::reacts_to<handoff>, caf::reacts_to<handoff_gap>,
                      caf::reacts_to<commit_batch>, caf::reacts_to<request_failed>,
                      caf::reacts_to<released>, caf::reacts_to<replica_report>,
-                     caf::reacts_to<shard_step>>;
+                     caf::reacts_to<shard_step>, caf::reacts_to<shard_awake>>;
 
 struct scheduler_options {
   scheduler_config config;

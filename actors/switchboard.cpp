@@ -75,6 +75,11 @@ void deliver(self_pointer self, shard_step&& x) {
   deliver_to_shard(self, std::move(x));
 }
 
+void deliver(self_pointer self, shard_awake&& x) {
+  if (self->state.options.shard_awake)
+    self->state.options.shard_awake(x.awake);
+}
+
 rank_id rank_of(const switchboard_options& options, shard_id shard) {
   const auto found = options.shards.find(shard);
   check(found != options.shards.end(), "a message goes to a shard of the job");
@@ -126,6 +131,9 @@ rank_id destination(const switchboard_options& o, const shard_invite& x) {
 rank_id destination(const switchboard_options& o, const shard_step& x) {
   return rank_of(o, x.to);
 }
+rank_id destination(const switchboard_options& o, const shard_awake& x) {
+  return rank_of(o, x.to);
+}
 
 template <class Message>
 void route(self_pointer self, Message&& x) {
@@ -172,6 +180,7 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
       [self](end_job& x) { route(self, std::move(x)); },
       [self](shard_step& x) { route(self, std::move(x)); },
       [self](shard_invite& x) { route(self, std::move(x)); },
+      [self](shard_awake& x) { route(self, std::move(x)); },
       [self](const peer_left& x) { hand(self, self->state.local.supervisor, x); },
       [self](local_actors& x) { self->state.local = std::move(x); },
   };

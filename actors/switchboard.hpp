@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +37,7 @@ using switchboard_actor =
                      caf::reacts_to<end_job>,         ///< to the supervisor of `to`
                      caf::reacts_to<shard_step>,      ///< to the shard `to`
                      caf::reacts_to<shard_invite>,    ///< to the shard `to`
+                     caf::reacts_to<shard_awake>,     ///< to the rank of the shard `to`
                      caf::reacts_to<peer_left>,     ///< from a link, behind the peer's last message
                      caf::reacts_to<local_actors>>; ///< once, at wire-up
 
@@ -53,6 +55,7 @@ struct switchboard_options {
   rank_id self;
   std::unordered_map<replica_id, rank_id> placement; ///< of every replica of the job
   std::map<shard_id, rank_id> shards;                ///< … and of every shard that does not lead
+  std::function<void(bool)> shard_awake;             ///< steps may come for one here, or not now
 };
 
 struct switchboard_box {

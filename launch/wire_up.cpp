@@ -45,7 +45,8 @@ scheduler_config config_of(const rank_plan& plan, const local_replica& replica) 
 rank_actors::rank_actors(caf::actor_system& system, rank_plan plan, transport* wire)
     : system_(system), reactor_(reactor::of(system)), plan_(std::move(plan)), wire_(wire) {
   check(plan_.ranks == 1 || wire_ != nullptr, "several ranks need a transport");
-  switchboard_options board{plan_.self, {}, plan_.shards};
+  switchboard_options board{
+      plan_.self, {}, plan_.shards, [this](bool awake) { note_in_flight(awake); }};
   for (const auto& replica : plan_.replicas)
     board.placement.emplace(replica.replica, replica.rank);
   switchboard_ = system_.spawn(switchboard, std::move(board));

@@ -37,9 +37,9 @@ commit sample_commit() {
   return {id, 4, 9, 42, {1}, {0.25f}, {-1.5f}, finish_reason::length, {{42, {-1.5f}}}};
 }
 
-using any_message =
-    std::variant<handoff, handoff_gap, commit_batch, request_failed, release, released, rank_ready,
-                 end_job, announce, replica_report, batching_update, shard_invite, shard_step>;
+using any_message = std::variant<handoff, handoff_gap, commit_batch, request_failed, release,
+                                 released, rank_ready, end_job, announce, replica_report,
+                                 batching_update, shard_invite, shard_step, shard_awake>;
 
 step_row sample_row() {
   step_row row;
@@ -84,6 +84,7 @@ std::vector<any_message> one_of_each() {
       batching_update{{{0}, 1}, {{1, 2, 2}, {}}},
       shard_invite{{{{1}, 2}, 1}, {1, 2, 255}},
       sample_shard_step(),
+      shard_awake{{{{1}, 2}, 1}, true},
   };
 }
 
@@ -217,6 +218,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_points_beyond_itself_is_refused) {
     BOOST_TEST(!accepted(x), "fault " << i);
   }
   BOOST_TEST(!accepted(shard_invite{{{{1}, 2}, 0}, {1}}));
+  BOOST_TEST(!accepted(shard_awake{{{{1}, 2}, 0}, true}));
   BOOST_TEST(!accepted(shard_invite{
       {{{1}, 2}, 1}, std::vector<std::uint8_t>(limits::shard_group_id_bytes_max + 1)}));
 }

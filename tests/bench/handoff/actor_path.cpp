@@ -146,7 +146,7 @@ class half {
     const replica_id own{{static_cast<std::uint16_t>(job.rank().value)}, 0};
     const replica_id other{{static_cast<std::uint16_t>(peer.value)}, 0};
     switchboard_ = system_.spawn(
-        switchboard, switchboard_options{job.rank(), {{own, job.rank()}, {other, peer}}, {}});
+        switchboard, switchboard_options{job.rank(), {{own, job.rank()}, {other, peer}}, {}, {}});
     observer_ = system_.spawn(observe);
     link_options options{job.rank(),     peer,         {},        200'000,     silence_max_us,
                          carrier_.get(), switchboard_, observer_, monotonic_us};
