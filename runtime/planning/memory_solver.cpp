@@ -89,7 +89,7 @@ class memory_solver {
 
   void place_weights() {
     for (const auto& device : devices_) {
-      device_memory memory;
+      device_share memory;
       memory.usable_bytes = static_cast<std::uint64_t>(
           static_cast<long double>(device.memory_bytes) * device.usable_fraction);
       memory.reserved_bytes = device.reserved_bytes;
@@ -106,7 +106,7 @@ class memory_solver {
     blocks_[m] = blocks;
   }
 
-  static std::uint64_t taken_bytes(const device_memory& memory) {
+  static std::uint64_t taken_bytes(const device_share& memory) {
     return memory.reserved_bytes + memory.weight_bytes + memory.kv_bytes;
   }
 
@@ -230,7 +230,7 @@ class memory_solver {
   const std::vector<memory_device>& devices_;
   const std::vector<memory_model>& models_;
   std::vector<std::uint64_t> blocks_;
-  std::vector<device_memory> used_;
+  std::vector<device_share> used_;
 };
 
 } // namespace

@@ -43,7 +43,7 @@ struct model_share {
   std::vector<shard_memory> shards;
 };
 
-struct device_memory {
+struct device_share {
   std::uint64_t usable_bytes = 0; ///< memory_bytes * usable_fraction
   std::uint64_t reserved_bytes = 0;
   std::uint64_t weight_bytes = 0;
@@ -52,8 +52,8 @@ struct device_memory {
 };
 
 struct memory_plan {
-  std::vector<model_share> models;    ///< as given
-  std::vector<device_memory> devices; ///< as given
+  std::vector<model_share> models;   ///< as given
+  std::vector<device_share> devices; ///< as given
 };
 
 /// Every model of weight w without fixed tokens gets T * w tokens, in whole blocks, no more than

@@ -6,6 +6,7 @@
 #include <caf/send.hpp>
 
 #include "tests/actors/rank_bench.hpp"
+#include "tests/support/wrapped_backend.hpp"
 
 using namespace tokenrouter;
 using namespace tokenrouter::test;
@@ -47,26 +48,16 @@ class counting_sink final : public trace_sink {
 namespace {
 
 /// A model whose other shards are gone from some step on.
-class lonely_backend final : public backend {
+class lonely_backend final : public wrapped_backend {
  public:
   lonely_backend(std::unique_ptr<backend> inner, int steps)
-      : inner_(std::move(inner)), steps_(steps) {}
-  const model_facts& facts() const override { return inner_->facts(); }
-  result<void> allocate_kv(std::uint32_t blocks) override { return inner_->allocate_kv(blocks); }
+      : wrapped_backend(std::move(inner)), steps_(steps) {}
   void step(const step_input& in, step_output& out) override {
-    inner_->step(in, out);
+    inner().step(in, out);
     out.failure = steps_-- > 0 ? "" : "another shard of the model is gone";
-  }
-  void copy_blocks(std::span<const block_copy> copies) override { inner_->copy_blocks(copies); }
-  void export_block(block_id block, std::span<std::byte> bytes) const override {
-    inner_->export_block(block, bytes);
-  }
-  void import_block(block_id block, std::span<const std::byte> bytes) override {
-    inner_->import_block(block, bytes);
   }
 
  private:
-  std::unique_ptr<backend> inner_;
   int steps_;
 };
 

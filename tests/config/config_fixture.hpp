@@ -5,17 +5,16 @@
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
 #include "runtime/config/load.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace tokenrouter {
 
 /// A folder with two model folders `a` and `b`, a router file `r.safetensors` and a config file
 /// `c.yaml` that a test writes; gone after the test.
 struct config_fixture {
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("tr_config_" + std::to_string(::getpid()));
+  test::scratch_folder scratch;
+  std::filesystem::path folder = scratch.path();
   std::filesystem::path file = folder / "c.yaml";
 
   config_fixture() {
@@ -26,9 +25,6 @@ struct config_fixture {
     std::filesystem::create_directories(folder / "empty");
     std::ofstream(folder / "r.safetensors") << "x";
   }
-  ~config_fixture() { std::filesystem::remove_all(folder); }
-  config_fixture(const config_fixture&) = delete;
-  config_fixture& operator=(const config_fixture&) = delete;
 
   config_load load(const std::string& text, const std::vector<std::string>& overrides = {}) const {
     std::ofstream(file) << text;

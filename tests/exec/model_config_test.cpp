@@ -22,7 +22,7 @@ json plain() {
 }
 
 result<model_config> load_text(const json& config, const std::string& generation = "") {
-  const temporary_folder folder;
+  const scratch_folder folder;
   write_text(folder.path() / "config.json", config.dump());
   if (!generation.empty())
     write_text(folder.path() / "generation_config.json", generation);

@@ -46,7 +46,7 @@ void expect_malformed(const fs::path& path, const std::string& word) {
 } // namespace
 
 BOOST_AUTO_TEST_CASE(tensors_of_a_file_are_found_by_name) {
-  const temporary_folder folder;
+  const scratch_folder folder;
   const fs::path file = folder.path() / "model.safetensors";
   write_safetensors(file, two_tensors());
   for (const fs::path& path : {file, folder.path()}) {
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(half_precision_is_widened_exactly) {
 }
 
 BOOST_AUTO_TEST_CASE(a_file_cut_at_any_byte_is_refused_by_name) {
-  const temporary_folder folder;
+  const scratch_folder folder;
   const fs::path file = folder.path() / "w.safetensors";
   write_safetensors(file, two_tensors());
   const auto whole = fs::file_size(file);
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_file_cut_at_any_byte_is_refused_by_name) {
 }
 
 BOOST_AUTO_TEST_CASE(headers_that_lie_are_refused) {
-  const temporary_folder folder;
+  const scratch_folder folder;
   const fs::path file = folder.path() / "w.safetensors";
   const struct {
     const char* header;
@@ -131,14 +131,14 @@ BOOST_AUTO_TEST_CASE(headers_that_lie_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(a_header_length_beyond_the_file_is_refused) {
-  const temporary_folder folder;
+  const scratch_folder folder;
   const fs::path file = folder.path() / "w.safetensors";
   std::ofstream(file, std::ios::binary) << std::string(8, '\xff') << "{}";
   expect_malformed(file, "claims 18446744073709551615 bytes");
 }
 
 BOOST_AUTO_TEST_CASE(random_damage_never_crashes_and_what_opens_stays_inside_the_file) {
-  const temporary_folder folder;
+  const scratch_folder folder;
   const fs::path file = folder.path() / "w.safetensors";
   write_safetensors(file, two_tensors());
   std::ifstream in(file, std::ios::binary);
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(random_damage_never_crashes_and_what_opens_stays_inside_the
 }
 
 BOOST_AUTO_TEST_CASE(shards_are_read_together_and_a_missing_one_is_named) {
-  const temporary_folder folder;
+  const scratch_folder folder;
   const auto tensors = two_tensors();
   write_safetensors(folder.path() / "part-1.safetensors", {{"a", tensors.at("a")}});
   write_safetensors(folder.path() / "part-2.safetensors", {{"b", tensors.at("b")}});
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(shards_are_read_together_and_a_missing_one_is_named) {
 }
 
 BOOST_AUTO_TEST_CASE(an_index_that_lies_is_refused) {
-  const temporary_folder folder;
+  const scratch_folder folder;
   const auto tensors = two_tensors();
   const fs::path index = folder.path() / "model.safetensors.index.json";
   write_safetensors(folder.path() / "p.safetensors", tensors);

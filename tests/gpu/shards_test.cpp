@@ -97,7 +97,7 @@ double split_against_whole(const load_options& options, std::uint32_t vocab, std
 }
 
 double random_model_split(compute_type compute, bool graphs) {
-  temporary_folder folder;
+  scratch_folder folder;
   write_random_model(folder.path(), split_shape(), 31);
   load_options options;
   options.model_path = folder.path();
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(shards_of_random_weights_are_parts_of_the_same_model,
 
 BOOST_AUTO_TEST_CASE(a_step_whose_other_shard_is_gone_fails_once_the_group_is_stopped,
                      *boost::unit_test::precondition(has_gpus{2})) {
-  temporary_folder folder;
+  scratch_folder folder;
   write_random_model(folder.path(), split_shape(), 31);
   load_options options;
   options.model_path = folder.path();

@@ -76,7 +76,7 @@ struct twin_result {
 };
 
 twin_result compare(const model_shape& shape, compute_type compute, bool graphs) {
-  temporary_folder folder;
+  scratch_folder folder;
   write_random_model(folder.path(), shape, 23);
   load_options options;
   options.model_path = folder.path();
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(in_bfloat16_logits_and_hidden_states_are_near_the_cpus) {
 
 BOOST_AUTO_TEST_CASE(in_float32_a_row_does_not_depend_on_its_batch_or_its_chunks) {
   const model_shape shape = shapes()[2].shape;
-  temporary_folder folder;
+  scratch_folder folder;
   write_random_model(folder.path(), shape, 5);
   load_options options;
   options.model_path = folder.path();
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(routing_heads_score_as_on_the_cpu) {
 }
 
 BOOST_AUTO_TEST_CASE(blocks_come_back_as_they_went_and_copies_are_whole) {
-  temporary_folder folder;
+  scratch_folder folder;
   write_random_model(folder.path(), shapes()[2].shape, 5);
   load_options options;
   options.model_path = folder.path();

@@ -34,18 +34,6 @@ std::string program() {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tokenrouter").string();
 }
 
-scratch_folder::scratch_folder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "tokenrouter-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr)
-    throw std::runtime_error("can't make a temporary folder");
-  path_ = pattern;
-}
-
-scratch_folder::~scratch_folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }

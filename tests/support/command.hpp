@@ -1,7 +1,8 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
+
+#include "tests/support/scratch_folder.hpp"
 
 namespace tokenrouter::test {
 
@@ -18,18 +19,6 @@ std::string mpirun(int ranks);
 
 /// Path of the program under test: `tokenrouter` beside the running test.
 std::string program();
-
-/// A folder of this test's own, removed with the object.
-class scratch_folder {
- public:
-  scratch_folder();
-  ~scratch_folder();
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 void write_file(const std::string& path, const std::string& text);
 std::string read_file(const std::string& path);

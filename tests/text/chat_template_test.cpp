@@ -4,12 +4,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
 #include "runtime/text/chat_template.hpp"
 #include "runtime/text/tokenizer.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 using namespace tokenrouter;
 namespace fs = std::filesystem;
@@ -29,24 +28,19 @@ const std::string with_bos =
 /// A model's folder of this test's own.
 class model_folder {
  public:
-  model_folder() : path_(fs::temp_directory_path() / ("tr_chat_" + std::to_string(::getpid()))) {
-    fs::create_directories(path_ / "additional_chat_templates");
-  }
-  ~model_folder() { fs::remove_all(path_); }
-  model_folder(const model_folder&) = delete;
-  model_folder& operator=(const model_folder&) = delete;
+  model_folder() { fs::create_directories(path() / "additional_chat_templates"); }
 
   void write(const char* name, const std::string& content) const {
-    std::ofstream(path_ / name) << content;
+    std::ofstream(path() / name) << content;
   }
-  const fs::path& path() const { return path_; }
+  const fs::path& path() const { return folder_.path(); }
   std::string error() const {
-    const auto loaded = chat_template::load(path_);
+    const auto loaded = chat_template::load(path());
     return loaded ? "loaded" : std::string(to_string(loaded.error().code));
   }
 
  private:
-  fs::path path_;
+  test::scratch_folder folder_;
 };
 
 } // namespace

@@ -6,13 +6,12 @@
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
 #include "runtime/text/byte_alphabet.hpp"
 #include "runtime/text/tokenizer.hpp"
 #include "runtime/text/utf8.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 using namespace tokenrouter;
 using json = nlohmann::json;
@@ -41,11 +40,8 @@ json small_tokenizer() {
 }
 
 struct file {
-  fs::path path = fs::temp_directory_path() / ("tr_tok_" + std::to_string(::getpid()) + ".json");
-  ~file() { fs::remove(path); }
-  file() = default;
-  file(const file&) = delete;
-  file& operator=(const file&) = delete;
+  test::scratch_folder folder;
+  fs::path path = folder.path() / "tokenizer.json";
 
   result<tokenizer> load(const json& content) const {
     std::ofstream(path) << content.dump();

@@ -9,8 +9,8 @@ using namespace tokenrouter;
 using namespace tokenrouter::test;
 
 BOOST_AUTO_TEST_CASE(a_trace_can_be_read_while_another_process_writes_it) {
-  const trace_folder folder;
-  const auto path = folder.file("trace.h5");
+  const scratch_folder folder;
+  const auto path = folder.path() / "trace.h5";
   child_writer child([&](child_writer& parent) {
     auto writer = hdf5_writer::create(path, origin_of(0)).value();
     writer->flush();
@@ -39,8 +39,8 @@ BOOST_AUTO_TEST_CASE(a_trace_can_be_read_while_another_process_writes_it) {
 
 BOOST_AUTO_TEST_CASE(a_killed_writer_leaves_every_row_it_had_flushed) {
   for (const std::uint64_t kill_after_rows : {0u, 50u, 1000u, 5000u, 12'000u, 30'000u}) {
-    const trace_folder folder;
-    const auto path = folder.file("trace.h5");
+    const scratch_folder folder;
+    const auto path = folder.path() / "trace.h5";
     child_writer child([&](child_writer& parent) {
       auto writer = hdf5_writer::create(path, origin_of(0)).value();
       writer->flush();
@@ -76,8 +76,8 @@ BOOST_AUTO_TEST_CASE(a_killed_writer_leaves_every_row_it_had_flushed) {
 }
 
 BOOST_AUTO_TEST_CASE(a_disk_that_is_full_stops_the_trace_and_not_the_program) {
-  const trace_folder folder;
-  const auto path = folder.file("trace.h5");
+  const scratch_folder folder;
+  const auto path = folder.path() / "trace.h5";
   child_writer child([&](child_writer&) {
     ::signal(SIGXFSZ, SIG_IGN);
     auto writer = hdf5_writer::create(path, origin_of(0)).value();

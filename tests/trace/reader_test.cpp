@@ -23,14 +23,14 @@ void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-std::string sound_trace(const trace_folder& folder) {
-  const auto path = folder.file("sound.h5");
+std::string sound_trace(const scratch_folder& folder) {
+  const auto path = folder.path() / "sound.h5";
   hdf5_writer::create(path, origin_of(0)).value()->append(rows_between(0, 1000));
   return read_bytes(path);
 }
 
 /// The sound trace, changed with HDF5's own means.
-void write_changed(const trace_folder& folder, const std::filesystem::path& path,
+void write_changed(const scratch_folder& folder, const std::filesystem::path& path,
                    const std::function<void(hid_t)>& change) {
   write_bytes(path, sound_trace(folder));
   const h5_id file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
@@ -69,13 +69,13 @@ void test_refused(const std::filesystem::path& path, errc code) {
 } // namespace
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_there_is_said_to_be_missing) {
-  const trace_folder folder;
-  test_refused(folder.file("nothing.h5"), errc::not_found);
+  const scratch_folder folder;
+  test_refused(folder.path() / "nothing.h5", errc::not_found);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_hdf5_file_is_refused_by_name) {
-  const trace_folder folder;
-  const auto path = folder.file("strange.h5");
+  const scratch_folder folder;
+  const auto path = folder.path() / "strange.h5";
   for (const std::string& bytes :
        {std::string(), std::string("time,token\n1,2\n"), std::string(100'000, '\0')}) {
     write_bytes(path, bytes);
@@ -85,9 +85,9 @@ BOOST_AUTO_TEST_CASE(what_is_no_hdf5_file_is_refused_by_name) {
 }
 
 BOOST_AUTO_TEST_CASE(a_truncated_file_is_refused_by_name_wherever_it_is_cut) {
-  const trace_folder folder;
+  const scratch_folder folder;
   const auto whole = sound_trace(folder);
-  const auto path = folder.file("cut.h5");
+  const auto path = folder.path() / "cut.h5";
   BOOST_REQUIRE(whole.size() > 100'000u);
   for (std::size_t bytes = 0; bytes < whole.size(); bytes += 1 + bytes / 4) {
     write_bytes(path, whole.substr(0, bytes));
@@ -100,9 +100,9 @@ BOOST_AUTO_TEST_CASE(a_truncated_file_is_refused_by_name_wherever_it_is_cut) {
 }
 
 BOOST_AUTO_TEST_CASE(damaged_metadata_is_refused_instead_of_read_again_for_ever) {
-  const trace_folder folder;
+  const scratch_folder folder;
   const auto whole = sound_trace(folder);
-  const auto path = folder.file("damaged.h5");
+  const auto path = folder.path() / "damaged.h5";
   // The superblock, the root's header and its attributes: all under a checksum.
   for (std::size_t at = 20; at < 400; at += 40) {
     auto bytes = whole;
@@ -113,8 +113,8 @@ BOOST_AUTO_TEST_CASE(damaged_metadata_is_refused_instead_of_read_again_for_ever)
 }
 
 BOOST_AUTO_TEST_CASE(an_extent_beyond_what_the_file_holds_is_refused) {
-  const trace_folder folder;
-  const auto path = folder.file("long.h5");
+  const scratch_folder folder;
+  const auto path = folder.path() / "long.h5";
   write_changed(folder, path, [](hid_t file) {
     const h5_id set(H5Dopen2(file, "tokens", H5P_DEFAULT), H5Dclose);
     const hsize_t rows = hsize_t{1} << 31;
@@ -145,8 +145,8 @@ BOOST_AUTO_TEST_CASE(an_hdf5_file_of_another_kind_is_refused_by_name) {
   };
   for (const auto& r : rows) {
     BOOST_TEST_CONTEXT(r.what) {
-      const trace_folder folder;
-      const auto path = folder.file("other.h5");
+      const scratch_folder folder;
+      const auto path = folder.path() / "other.h5";
       write_changed(folder, path, r.change);
       test_refused(path, errc::malformed);
     }
@@ -154,8 +154,8 @@ BOOST_AUTO_TEST_CASE(an_hdf5_file_of_another_kind_is_refused_by_name) {
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_was_opened_and_left_alone_is_still_a_trace) {
-  const trace_folder folder;
-  const auto path = folder.file("same.h5");
+  const scratch_folder folder;
+  const auto path = folder.path() / "same.h5";
   write_changed(folder, path, [](hid_t) {});
   BOOST_TEST(right_rows(read_trace(path).value().events) == 1000u);
 }

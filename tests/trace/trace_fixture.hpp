@@ -6,33 +6,12 @@
 #include <string>
 #include <vector>
 
-#include <stdlib.h>
-
 #include "runtime/core/check.hpp"
 #include "runtime/trace/hdf5_reader.hpp"
 #include "runtime/trace/hdf5_writer.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace tokenrouter::test {
-
-/// A folder of this test's own, removed with the object.
-class trace_folder {
- public:
-  trace_folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tr-trace-XXXXXX").string();
-    check(mkdtemp(pattern.data()) != nullptr, "a temporary folder can be made");
-    path_ = pattern;
-  }
-  ~trace_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  trace_folder(const trace_folder&) = delete;
-  std::filesystem::path file(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline trace_origin origin_of(std::uint32_t rank, std::string host = "here") {
   return {{rank}, std::move(host), {"quick", "reference"}};

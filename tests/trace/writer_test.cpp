@@ -29,8 +29,8 @@ BOOST_AUTO_TEST_CASE(every_row_of_every_kind_comes_back_as_it_was) {
   for (const auto& r : {row{0, 1}, row{1, 1}, row{255, 255}, row{256, 256}, row{257, 1},
                         row{4096, 100}, row{4097, 4097}, row{10'000, 333}}) {
     BOOST_TEST_CONTEXT(r.rows << " rows in batches of " << r.batch_rows) {
-      const trace_folder folder;
-      const auto path = folder.file("trace.h5");
+      const scratch_folder folder;
+      const auto path = folder.path() / "trace.h5";
       write_trace(path, r.rows, r.batch_rows);
       const auto file = read_trace(path);
       BOOST_REQUIRE_MESSAGE(file.has_value(), (file ? "" : file.error().message));
@@ -44,8 +44,8 @@ BOOST_AUTO_TEST_CASE(every_row_of_every_kind_comes_back_as_it_was) {
 }
 
 BOOST_AUTO_TEST_CASE(kinds_grow_independently) {
-  const trace_folder folder;
-  const auto path = folder.file("trace.h5");
+  const scratch_folder folder;
+  const auto path = folder.path() / "trace.h5";
   {
     auto writer = hdf5_writer::create(path, origin_of(0)).value();
     auto batch = rows_between(0, 900);
@@ -62,8 +62,8 @@ BOOST_AUTO_TEST_CASE(kinds_grow_independently) {
 }
 
 BOOST_AUTO_TEST_CASE(a_file_says_whose_it_is) {
-  const trace_folder folder;
-  const auto path = folder.file("trace.h5");
+  const scratch_folder folder;
+  const auto path = folder.path() / "trace.h5";
   write_trace(path, 1, 1, {{4095}, "node-7.example", {"quick", "mod\xc3\xa8le", "c"}});
   const auto file = read_trace(path).value();
   BOOST_TEST(file.origin.rank.value == 4095u);
@@ -74,8 +74,8 @@ BOOST_AUTO_TEST_CASE(a_file_says_whose_it_is) {
 }
 
 BOOST_AUTO_TEST_CASE(a_new_trace_replaces_an_old_one) {
-  const trace_folder folder;
-  const auto path = folder.file("trace.h5");
+  const scratch_folder folder;
+  const auto path = folder.path() / "trace.h5";
   write_trace(path, 5000, 500);
   write_trace(path, 3, 1);
   BOOST_TEST(right_rows(read_trace(path).value().events) == 3u);
@@ -83,11 +83,11 @@ BOOST_AUTO_TEST_CASE(a_new_trace_replaces_an_old_one) {
 }
 
 BOOST_AUTO_TEST_CASE(a_place_that_cannot_be_written_is_an_error_that_names_the_file) {
-  const trace_folder folder;
-  std::ofstream(folder.file("a file")) << "no folder";
-  std::filesystem::create_directory(folder.file("a folder"));
-  for (const auto& path : {folder.file("no such folder") / "trace.h5",
-                           folder.file("a file") / "trace.h5", folder.file("a folder")}) {
+  const scratch_folder folder;
+  std::ofstream(folder.path() / "a file") << "no folder";
+  std::filesystem::create_directory(folder.path() / "a folder");
+  for (const auto& path : {folder.path() / "no such folder" / "trace.h5",
+                           folder.path() / "a file" / "trace.h5", folder.path() / "a folder"}) {
     const auto writer = hdf5_writer::create(path, origin_of(0));
     BOOST_REQUIRE(!writer.has_value());
     BOOST_TEST((writer.error().code == errc::io));

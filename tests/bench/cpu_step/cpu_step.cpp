@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
     std::printf("BLAS of libtorch: %s\n",
                 openblas_get_config ? openblas_get_config()
                                     : "not OpenBLAS; a reference BLAS makes it many times slower");
-  const test::temporary_folder folder;
+  const test::scratch_folder folder;
   for (const auto& name : s.models) {
     if (name == "135m") {
       test::model_shape shape{.architecture = "LlamaForCausalLM",

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/actors/rank_bench.hpp"
+#include "tests/support/wrapped_backend.hpp"
 
 /// What a step costs beside the model: the product's actors of one rank (gateway, request,
 /// scheduler, kv_pool, switchboard) over scripted models whose own time is taken off. For each
@@ -25,32 +26,22 @@ struct model_time {
 };
 
 /// Takes the time inside a model.
-class timed_backend final : public backend {
+class timed_backend final : public test::wrapped_backend {
  public:
-  timed_backend(std::unique_ptr<backend> inner, model_time& time)
-      : inner_(std::move(inner)), time_(time) {}
+  timed_backend(std::unique_ptr<backend> model, model_time& time)
+      : wrapped_backend(std::move(model)), time_(time) {}
 
-  const model_facts& facts() const override { return inner_->facts(); }
-  result<void> allocate_kv(std::uint32_t blocks) override { return inner_->allocate_kv(blocks); }
   void step(const step_input& in, step_output& out) override {
     const auto began = clock_type::now();
     time_.gaps += began - time_.results_back;
-    inner_->step(in, out);
+    inner().step(in, out);
     time_.results_back = clock_type::now(); // of another model's step in the same turn of the loop
     time_.spent += clock_type::now() - began;
     ++time_.steps;
     time_.rows += in.rows.size();
   }
-  void copy_blocks(std::span<const block_copy> copies) override { inner_->copy_blocks(copies); }
-  void export_block(block_id block, std::span<std::byte> bytes) const override {
-    inner_->export_block(block, bytes);
-  }
-  void import_block(block_id block, std::span<const std::byte> bytes) override {
-    inner_->import_block(block, bytes);
-  }
 
  private:
-  std::unique_ptr<backend> inner_;
   model_time& time_;
 };
 

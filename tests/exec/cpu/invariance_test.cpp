@@ -21,7 +21,7 @@ constexpr std::uint32_t request_count = 70;
 
 /// A model whose dimensions are multiples of nothing, and 70 requests with their results alone.
 struct fixture {
-  temporary_folder folder;
+  scratch_folder folder;
   load_options options;
   model_shape shape;
   std::vector<std::vector<token_id>> prompts;

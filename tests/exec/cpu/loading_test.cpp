@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 /// A random model on disk that a test damages, then tries to load.
 struct damaged_model {
-  temporary_folder folder;
+  scratch_folder folder;
   model_shape shape;
   tensor_map tensors = random_tensors(shape, 3);
 

@@ -12,17 +12,6 @@
 
 namespace tokenrouter::test {
 
-temporary_folder::temporary_folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "tokenrouter-test-XXXXXX").string();
-  check(::mkdtemp(name.data()) != nullptr, "temporary_folder: mkdtemp");
-  path_ = name;
-}
-
-temporary_folder::~temporary_folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 namespace {
 
 file_tensor random_tensor(std::vector<std::int64_t> shape, float mean, float deviation,

@@ -6,20 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/scratch_folder.hpp"
+
 namespace tokenrouter::test {
-
-/// A folder under the system's temporary directory, removed with its contents.
-class temporary_folder {
- public:
-  temporary_folder();
-  ~temporary_folder();
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 struct model_shape {
   std::string architecture = "Qwen3ForCausalLM";

@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
 #include "runtime/exec/heads/head.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace tokenrouter {
 
@@ -31,12 +30,8 @@ inline tensor filled(std::vector<std::int64_t> shape, float value = 0.01f) {
 
 /// A folder that is gone after the test.
 struct head_folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("tr_heads_" + std::to_string(::getpid()));
-  head_folder() { std::filesystem::create_directories(path); }
-  ~head_folder() { std::filesystem::remove_all(path); }
-  head_folder(const head_folder&) = delete;
-  head_folder& operator=(const head_folder&) = delete;
+  test::scratch_folder folder;
+  const std::filesystem::path& path = folder.path();
 
   head_spec write(const std::string& kind, const tensors& all,
                   const std::string& description) const {

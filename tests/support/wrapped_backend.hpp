@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+
+#include "runtime/exec/backend.hpp"
+
+namespace tokenrouter::test {
+
+/// Passes everything on; what a test wants different it overrides.
+class wrapped_backend : public backend {
+ public:
+  explicit wrapped_backend(std::unique_ptr<backend> inner) : inner_(std::move(inner)) {}
+
+  const model_facts& facts() const override { return inner_->facts(); }
+  result<void> allocate_kv(std::uint32_t blocks) override { return inner_->allocate_kv(blocks); }
+  void step(const step_input& in, step_output& out) override { inner_->step(in, out); }
+  void copy_blocks(std::span<const block_copy> copies) override { inner_->copy_blocks(copies); }
+  void export_block(block_id block, std::span<std::byte> bytes) const override {
+    inner_->export_block(block, bytes);
+  }
+  void import_block(block_id block, std::span<const std::byte> bytes) override {
+    inner_->import_block(block, bytes);
+  }
+
+ protected:
+  backend& inner() { return *inner_; }
+
+ private:
+  std::unique_ptr<backend> inner_;
+};
+
+} // namespace tokenrouter::test
