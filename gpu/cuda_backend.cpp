@@ -9,9 +9,11 @@
 #include "gpu/cuda_error.hpp"
 #include "gpu/forward.hpp"
 #include "gpu/graph_cache.hpp"
+#include "gpu/layer_tuning.hpp"
 #include "gpu/model_weights.hpp"
 #include "gpu/nccl/communicator.hpp"
 #include "gpu/recorded_work.hpp"
+#include "gpu/stream_owner.hpp"
 #include "gpu/wave_buffers.hpp"
 #include "gpu/wave_results.hpp"
 #include "runtime/core/check.hpp"
@@ -34,19 +36,6 @@ constexpr std::uint32_t processors_max = 160;
 
 /// The driver's context, cuBLASLt with its workspace, graphs: what estimates add for a model.
 constexpr std::uint64_t reserved_bytes = std::uint64_t{1} << 30;
-
-/// Owned stream; work of one model goes through one.
-class stream_owner {
- public:
-  stream_owner() { cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~stream_owner() { cudaStreamDestroy(stream_); }
-  stream_owner(const stream_owner&) = delete;
-  stream_owner& operator=(const stream_owner&) = delete;
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 result<cudaDeviceProp> take_device(std::uint32_t device) {
   const std::string name = "cuda:" + std::to_string(device);
@@ -152,8 +141,9 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
   if (!weights)
     return tl::unexpected(weights.error());
   model->weights_ = std::move(*weights);
-  auto pass = forward_pass::create(c, model->weights_, model->limits_, processors,
-                                   model->group_.get(), model->stream_);
+  auto pass =
+      forward_pass::create(c, model->weights_, model->limits_, processors,
+                           cuda.one_kernel.value_or(true), model->group_.get(), model->stream_);
   if (!pass)
     return tl::unexpected(pass.error());
   model->forward_.emplace(std::move(*pass));
@@ -210,6 +200,10 @@ result<void> model_on_gpu::allocate_kv(std::uint32_t blocks) {
     return tl::unexpected(kv.error());
   kv_ = std::move(*kv);
   blocks_ = blocks;
+  if (cuda_.one_kernel)
+    forward_->prefer_one_kernel(*cuda_.one_kernel);
+  else
+    tune_layers(*forward_, *buffers_, limits_, config_, {kv_.as(), blocks_}, stream_);
   if (cuda_.graphs)
     for (const std::uint32_t size : graph_sizes)
       graphs_.capture({size, size}, stream_, [&] {

@@ -9,6 +9,7 @@
 #include "gpu/arena.hpp"
 #include "gpu/cuda_error.hpp"
 #include "gpu/kernels/rows.hpp"
+#include "gpu/recorded_work.hpp"
 
 namespace tokenrouter::gpu {
 namespace {
@@ -48,31 +49,38 @@ activations lay_out(arena& memory, const model_config& c, compute_type compute,
 std::uint64_t activation_bytes(const model_config& config, compute_type compute,
                                const wave_limits& limits, std::uint32_t processors) {
   arena counter(nullptr);
-  lay_out(counter, config, compute, limits, attention_plan_of(config, compute, processors));
-  return counter.used();
+  lay_out(counter, config, compute, limits, attention_plan_of(config, compute, processors, true));
+  return counter.used() + persistent_bytes(config, compute, processors);
 }
 
 attention_plan attention_plan_of(const model_config& c, compute_type compute,
-                                 std::uint32_t processors) {
+                                 std::uint32_t processors, bool one_kernel) {
   const bool fast =
       compute == compute_type::bfloat16 && fast_attention_fits(c.heads, c.kv_heads, c.head_dim);
+  const bool pieces = one_kernel && persistent_bytes(c, compute, processors) > 0;
   return {.fast = fast,
-          .unit_tokens = fast ? unit_tokens(c.heads, c.kv_heads) : 1,
+          .pieces = pieces,
+          .unit_tokens = fast || pieces ? unit_tokens(c.heads, c.kv_heads) : 1,
           .kv_heads = c.kv_heads,
           .processors = processors};
 }
 
 forward_pass::forward_pass(const model_config& config, const model_weights& weights,
-                           const wave_limits& limits, std::uint32_t processors, communicator* group)
+                           const wave_limits& limits, std::uint32_t processors, bool one_kernel,
+                           communicator* group)
     : config_(&config), weights_(&weights), group_(group), kv_(config),
-      attention_(attention_plan_of(config, weights.compute, processors)), processors_(processors),
-      limits_(limits) {}
+      attention_(attention_plan_of(config, weights.compute, processors, one_kernel)),
+      processors_(processors), limits_(limits) {}
 
 result<forward_pass> forward_pass::create(const model_config& c, const model_weights& weights,
                                           const wave_limits& limits, std::uint32_t processors,
-                                          communicator* group, cudaStream_t stream) {
-  forward_pass pass(c, weights, limits, processors, group);
-  auto memory = device_memory::allocate(activation_bytes(c, weights.compute, limits, processors));
+                                          bool one_kernel, communicator* group,
+                                          cudaStream_t stream) {
+  one_kernel = one_kernel && !group; // shards meet inside a layer
+  forward_pass pass(c, weights, limits, processors, one_kernel, group);
+  arena counter(nullptr);
+  lay_out(counter, c, weights.compute, limits, pass.attention_);
+  auto memory = device_memory::allocate(counter.used());
   if (!memory)
     return tl::unexpected(memory.error());
   pass.memory_ = std::move(*memory);
@@ -88,6 +96,13 @@ result<forward_pass> forward_pass::create(const model_config& c, const model_wei
                         cudaMemcpyHostToDevice));
   fill_rope_table(steps->as<double>(), static_cast<std::uint32_t>(frequencies.size()),
                   c.context_tokens_max, pass.a_.rope, stream);
+  if (one_kernel) {
+    auto persistent =
+        persistent_pass::create(c, weights, pass.a_.rope, pass.a_.residual, processors, stream);
+    if (!persistent)
+      return tl::unexpected(persistent.error());
+    pass.persistent_ = std::move(*persistent);
+  }
   cuda_check(cudaStreamSynchronize(stream));
   if (pass.attention_.fast)
     prepare_attention();
@@ -123,9 +138,23 @@ void forward_pass::meet_shards(cudaStream_t stream) {
   group_->gather(a_.residual, each, stream);
 }
 
+void forward_pass::tune_layers(const device_wave& wave, std::uint32_t tokens, void* pool,
+                               cudaStream_t stream) {
+  if (!persistent_.fits(tokens))
+    return;
+  const auto measure = [&](bool persistent) {
+    persistent_.prefer(tokens, persistent);
+    return measure_us(stream, [&] { run(wave, tokens, 0, true, pool, stream); });
+  };
+  const double kernels_us = measure(false), one_us = measure(true);
+  persistent_.prefer(tokens, one_us < kernels_us);
+}
+
 void forward_pass::run(const device_wave& wave, std::uint32_t tokens, std::uint32_t tiles,
                        bool has_pieces, void* pool, cudaStream_t stream) {
-  if (weights_->compute == compute_type::bfloat16)
+  if (tiles == 0 && persistent_.takes(tokens))
+    persistent_.run(wave, tokens, pool, stream);
+  else if (weights_->compute == compute_type::bfloat16)
     run_layers<__nv_bfloat16>(wave, tokens, tiles, has_pieces, pool, stream);
   else
     run_layers<float>(wave, tokens, tiles, has_pieces, pool, stream);

@@ -8,6 +8,7 @@
 #include "gpu/kernels/attention.hpp"
 #include "gpu/model_weights.hpp"
 #include "gpu/nccl/communicator.hpp"
+#include "gpu/persistent_pass.hpp"
 #include "gpu/products.hpp"
 #include "gpu/wave_buffers.hpp"
 #include "runtime/exec/model_config.hpp"
@@ -23,9 +24,9 @@ struct kv_shape {
   std::uint64_t block; ///< all of a block
 };
 
-/// How attention of a model is dealt out on a device.
+/// How attention of a model is dealt out on a device; `one_kernel`: small waves may run as one.
 attention_plan attention_plan_of(const model_config& config, compute_type compute,
-                                 std::uint32_t processors);
+                                 std::uint32_t processors, bool one_kernel = false);
 
 /// What passes from kernel to kernel; for at most so many tokens as the limits say. "Operands" are
 /// bf16 or float, as the model computes.
@@ -49,20 +50,27 @@ std::uint64_t activation_bytes(const model_config& config, compute_type compute,
 /// are others'.
 class forward_pass {
  public:
-  /// References must outlive this; `group` is null for a model that is not split. Errors: capacity,
-  /// unavailable.
+  /// References must outlive this. `one_kernel`: small waves may run as one; `group` is null for a
+  /// model that is not split. Errors: capacity, unavailable.
   static result<forward_pass> create(const model_config& config, const model_weights& weights,
                                      const wave_limits& limits, std::uint32_t processors,
-                                     communicator* group, cudaStream_t stream);
+                                     bool one_kernel, communicator* group, cudaStream_t stream);
 
   const attention_plan& attention() const { return attention_; }
-  std::uint64_t bytes() const { return memory_.bytes(); }
+  std::uint64_t bytes() const { return memory_.bytes() + persistent_.bytes(); }
 
   /// Measures how to run the products of so many tokens; else they run by the library's guess.
   void tune(std::uint32_t tokens, cudaStream_t stream);
 
   /// Lets shards sum and gather once, of a model that is split.
   void meet_shards(cudaStream_t stream);
+
+  /// Whether small waves are run as one kernel, unless measured.
+  void prefer_one_kernel(bool preferred) { persistent_.prefer(persistent_rows_max, preferred); }
+
+  /// Measures whether a wave of so many tokens is best run as one kernel; else it is, if it can be.
+  /// `wave` is one without tiles, whose KV may hold anything and is written.
+  void tune_layers(const device_wave& wave, std::uint32_t tokens, void* pool, cudaStream_t stream);
 
   /// Enqueues all layers. `tiles`: how many the wave has; with 0, everything but the pool depends
   /// on the bucket alone and may be captured.
@@ -75,7 +83,7 @@ class forward_pass {
 
  private:
   forward_pass(const model_config& config, const model_weights& weights, const wave_limits& limits,
-               std::uint32_t processors, communicator* group);
+               std::uint32_t processors, bool one_kernel, communicator* group);
   template <class T>
   void run_layers(const device_wave& wave, std::uint32_t tokens, std::uint32_t tiles,
                   bool has_pieces, void* pool, cudaStream_t stream);
@@ -97,6 +105,7 @@ class forward_pass {
   std::uint32_t processors_;
   wave_limits limits_;
   products products_;
+  persistent_pass persistent_;
   device_memory memory_;
   activations a_{};
 };

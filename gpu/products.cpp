@@ -15,25 +15,6 @@ namespace {
 constexpr std::uint32_t library_plans_tried = 6;
 constexpr std::uint32_t shapes_of_blocks[] = {8, 16, 32, 64};
 
-/// Time that the device takes for what `work` enqueues, launched as one graph: enqueueing takes
-/// the host longer than running takes the device. The least of several runs, the first of which is
-/// not counted.
-template <class F>
-double measure_us(cudaStream_t stream, const F& work) {
-  constexpr int runs = 4;
-  const recorded_work recorded(stream, work);
-  device_timer timer;
-  double least_us = 0;
-  for (int i = 0; i < runs; ++i) {
-    timer.begin(stream);
-    recorded.launch(stream);
-    timer.end(stream);
-    cuda_check(cudaStreamSynchronize(stream));
-    least_us = i <= 1 ? timer.us() : std::min(least_us, timer.us());
-  }
-  return least_us;
-}
-
 } // namespace
 
 result<products> products::create(compute_type compute, void* scratch, std::uint32_t processors) {

@@ -141,7 +141,7 @@ void wave_cutter::add_end(wave& out, std::size_t row_number, std::uint32_t token
 
 void wave_cutter::plan_attention(wave& out, std::uint32_t first_token, std::uint32_t count,
                                  std::uint32_t position, std::uint32_t table) {
-  if (!attention_.fast)
+  if (!attention_.fast && (!attention_.pieces || count > unit_row_tokens_max))
     return;
   if (count > unit_row_tokens_max) {
     for (std::uint32_t i = 0; i < count; i += tile_tokens)

@@ -18,6 +18,7 @@ struct wave_limits {
 /// How attention is dealt out.
 struct attention_plan {
   bool fast = false;             ///< pieces and tiles; else every token on its own
+  bool pieces = false;           ///< pieces of short rows even if not fast
   std::uint32_t unit_tokens = 1; ///< tokens of one row that a unit takes
   std::uint32_t kv_heads = 1;
   std::uint32_t processors = 1; ///< of the device: pieces are made until all have work

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -55,6 +56,15 @@ struct memory_shares {
   std::vector<memory_model> models;     ///< one a replica
   std::vector<shard_place> shards;      ///< of all replicas, in their order
   memory_plan plan;
+
+  /// Whether another model, or another replica, runs on the same device.
+  bool is_shared(const shard_place& place) const {
+    const std::uint32_t own = models[place.replica].shard_devices[place.shard.index];
+    std::ptrdiff_t there = 0;
+    for (const auto& model : models)
+      there += std::ranges::count(model.shard_devices, own);
+    return there > 1;
+  }
 
   /// For tables: the replica's name, and which shard of it.
   std::string name_of(const shard_place& place) const {

@@ -30,7 +30,8 @@ struct launch_shape {
   dim3 grid;
   dim3 block;
   std::size_t shared_bytes = 0;
-  unsigned cluster = 1; ///< thread blocks of a cluster, along x
+  unsigned cluster = 1;     ///< thread blocks of a cluster, along x
+  bool cooperative = false; ///< all thread blocks run at once; starts after the one in front
 };
 
 template <class T>
@@ -43,8 +44,13 @@ template <class... P>
 void launch(void (*kernel)(P...), const launch_shape& shape, cudaStream_t stream,
             typename same<P>::type... arguments) {
   cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = kernels_overlap();
+  if (shape.cooperative) {
+    attributes[0].id = cudaLaunchAttributeCooperative;
+    attributes[0].val.cooperative = 1;
+  } else {
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = kernels_overlap();
+  }
   attributes[1].id = cudaLaunchAttributeClusterDimension;
   attributes[1].val.clusterDim.x = shape.cluster;
   attributes[1].val.clusterDim.y = 1;

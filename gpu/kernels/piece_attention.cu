@@ -1,4 +1,5 @@
 #include "gpu/kernels/attention.hpp"
+#include "gpu/kernels/attention_state.cuh"
 #include "gpu/kernels/launch.cuh"
 
 namespace tokenrouter::gpu {
@@ -11,16 +12,7 @@ constexpr int block_tokens = 16;
 /// results are merged at the end. Keys and values go from memory to registers in 16-byte loads:
 ///  - keys are the B operand of scores: 8 neighbouring dimensions of a token serve two products,
 ///    with the queries read in the same order;
-///  - values are the B operand of sums: 8 neighbouring dimensions of a token are 8 column tiles,
-///    column n of tile j being dimension 8n + j (of 64), two tokens merged by a byte permutation.
-template <int head_dim>
-struct warp_state {
-  static constexpr int halves = head_dim / 64;
-  float sums[halves][8][4] = {};
-  float largest[2] = {-INFINITY, -INFINITY}; ///< of rows lane / 4 and that + 8, base-2 scores
-  float total[2] = {0, 0};                   ///< this lane's part
-};
-
+///  - values are the B operand of sums, see warp_state, two tokens merged by a byte permutation.
 template <int head_dim>
 struct key_block {
   uint4 part[2][head_dim / 32]; ///< tokens lane / 4 and that + 8
@@ -54,10 +46,6 @@ struct value_block {
     }
   }
 };
-
-__device__ inline unsigned word(const uint4& v, int i) {
-  return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
-}
 
 template <int head_dim>
 struct query_tile {
@@ -99,58 +87,16 @@ __device__ void score(const query_tile<head_dim>& q, const key_block<head_dim>& 
   }
 }
 
-/// Turns scores into weights, keeps the running softmax.
-template <int head_dim>
-__device__ void weigh(warp_state<head_dim>& s, float (&scores)[2][4], float scale,
-                      int first_position, const int (&last_position)[2]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int row = 0; row < 2; ++row) {
-    float most = s.largest[row];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int position = first_position + i / 2 * 8 + lane % 4 * 2 + i % 2;
-      float& value = scores[i / 2][row * 2 + i % 2];
-      value = position <= last_position[row] ? value * scale : -INFINITY;
-      most = fmaxf(most, value);
-    }
-    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-    const float bound = most == -INFINITY ? 0.0f : most; // a row that sees nothing here yet
-    const float shrink = power_of_two(s.largest[row] - bound);
-    s.largest[row] = most;
-    s.total[row] *= shrink;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      float& value = scores[i / 2][row * 2 + i % 2];
-      value = power_of_two(value - bound);
-      s.total[row] += value;
-    }
-#pragma unroll
-    for (int half = 0; half < warp_state<head_dim>::halves; ++half)
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        s.sums[half][j][row * 2] *= shrink;
-        s.sums[half][j][row * 2 + 1] *= shrink;
-      }
-  }
-}
-
 template <int head_dim>
 __device__ void add_values(warp_state<head_dim>& s, const float (&weights)[2][4],
                            const value_block<head_dim>& v) {
-  const unsigned p[4] = {
-      pack_bf16(weights[0][0], weights[0][1]), pack_bf16(weights[0][2], weights[0][3]),
-      pack_bf16(weights[1][0], weights[1][1]), pack_bf16(weights[1][2], weights[1][3])};
+  unsigned p[4];
+  pack_weights(weights, p);
 #pragma unroll
-  for (int half = 0; half < head_dim / 64; ++half)
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const unsigned halves = j % 2 == 0 ? 0x5410 : 0x7632;
-      multiply_add(s.sums[half][j], p,
-                   __byte_perm(word(v.part[0][half], j / 2), word(v.part[1][half], j / 2), halves),
-                   __byte_perm(word(v.part[2][half], j / 2), word(v.part[3][half], j / 2), halves));
-    }
+  for (int half = 0; half < head_dim / 64; ++half) {
+    const uint4 part[4] = {v.part[0][half], v.part[1][half], v.part[2][half], v.part[3][half]};
+    add_weighted(s.sums[half], p, part);
+  }
 }
 
 /// `first`: the kernel in front may still run. Keys and values of blocks that were full before this
@@ -199,7 +145,7 @@ __device__ void attend(warp_state<head_dim>& s, const attention_call& c,
       block = block_at(next);
       k.load(block + c.kv.key_offset);
     }
-    weigh<head_dim>(s, scores, c.scale * log2_e, b * block_tokens, last_position);
+    weigh(s, scores, c.scale * log2_e, b * block_tokens, last_position);
     add_values<head_dim>(s, scores, v);
     if (!more)
       return;

@@ -22,6 +22,7 @@ constexpr std::string_view keys[] = {
     "models.NAME.delayed_batching_threshold",
     "models.NAME.device",
     "models.NAME.load_format",
+    "models.NAME.one_kernel",
     "models.NAME.tp_size",
     "models.NAME.param_num_billion",
     "models.NAME.compute_dtype",

@@ -31,6 +31,7 @@ constexpr std::array<std::string_view, 6> level_names = {"trace", "debug", "info
                                                          "warn",  "error", "off"};
 constexpr std::array<std::string_view, 2> switch_words = {"true", "false"};
 constexpr std::array<std::string_view, 2> load_formats = {"auto", "dummy"};
+constexpr std::array<std::string_view, 2> one_kernel_words = {"off", "auto"};
 constexpr std::array<std::string_view, 2> compute_names = {"bfloat16", "float32"};
 
 template <class T, class U>
@@ -173,6 +174,10 @@ class config_reader {
     }
     if (const auto format = view.child("load_format").one_of(load_formats))
       model.dummy_weights = *format == "dummy";
+    if (const auto word = view.child("one_kernel").one_of(one_kernel_words))
+      model.one_kernel = *word == "auto";
+    if (model.one_kernel && !model.device.gpu)
+      view.child("one_kernel").fault("is of GPUs: set device: cuda");
     if (model.dummy_weights && !model.device.gpu)
       view.child("load_format").fault("dummy weights are made on a GPU: set device: cuda:0");
   }

@@ -111,6 +111,7 @@ BOOST_AUTO_TEST_CASE(every_setting_that_peers_share_changes_the_hash) {
       [](job_config& c) { c.models[0].device.gpu = true; },
       [](job_config& c) { c.models[0].device.number = 3; },
       [](job_config& c) { c.models[0].dummy_weights = true; },
+      [](job_config& c) { c.models[0].one_kernel = true; },
       [](job_config& c) { c.models[0].param_num_billion = 1; },
       [](job_config& c) { c.models[0].max_batch_rows = 1; },
       [](job_config& c) { c.models[0].prefill_chunk_tokens = 1; },

@@ -31,6 +31,8 @@ BOOST_AUTO_TEST_CASE(references_that_do_not_hold_are_refused) {
         "or leave it out"}},
       {"models:\n  m: {path: a, ranks: [[0, 1]]}\n",
        {"DIR/c.yaml:2: models.m.ranks[0] must name one rank: a replica runs on one"}},
+      {"models:\n  m: {path: a, one_kernel: auto}\n",
+       {"DIR/c.yaml:2: models.m.one_kernel is of GPUs: set device: cuda"}},
       {"models:\n  m: {path: a, tp_size: 2}\n",
        {"DIR/c.yaml:2: models.m.tp_size splits a model over GPUs: set device: cuda"}},
       {"models:\n  m: {path: a, tp_size: 0, device: cuda}\n",

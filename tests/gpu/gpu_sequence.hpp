@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <boost/test/unit_test.hpp>
 
@@ -22,8 +23,10 @@ struct has_gpus {
 
 /// Loads a model onto the first GPU with a pool that is poisoned: every bit set.
 inline std::unique_ptr<backend> load_on_gpu(const load_options& options, std::uint32_t blocks,
-                                            bool graphs = true) {
-  auto model = make_cuda_backend(options, {.device = 0, .graphs = graphs});
+                                            bool graphs = true,
+                                            std::optional<bool> one_kernel = false) {
+  auto model =
+      make_cuda_backend(options, {.device = 0, .graphs = graphs, .one_kernel = one_kernel});
   BOOST_REQUIRE_MESSAGE(model.has_value(), (model ? std::string() : model.error().message));
   BOOST_REQUIRE((*model)->allocate_kv(blocks).has_value());
   const std::vector<std::byte> poison((*model)->facts().kv_bytes_per_block, std::byte{0xff});

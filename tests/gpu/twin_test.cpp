@@ -182,6 +182,123 @@ BOOST_AUTO_TEST_CASE(in_bfloat16_logits_and_hidden_states_are_near_the_cpus) {
       }
 }
 
+namespace {
+
+/// A step of a few tokens of some requests, at most 16.
+step_input small_step(std::mt19937& random, std::vector<sequence>& requests) {
+  step_input in;
+  std::uint32_t room = 1 + below(random, 16);
+  for (auto& s : requests) {
+    const auto left = static_cast<std::uint32_t>(s.tokens.size()) - s.computed;
+    if (left == 0 || room == 0 || below(random, 3) == 0)
+      continue;
+    const std::uint32_t wish = below(random, 2) == 0 ? 1 : 1 + below(random, 12);
+    const std::uint32_t count = std::min({left, wish, room});
+    add_row(in, s, count, true);
+    room -= count;
+  }
+  return in;
+}
+
+/// Requests that have had their first tokens: one a long context, the others short ones.
+std::vector<sequence> begin_requests(std::mt19937& random, const model_shape& shape, backend& a,
+                                     backend& b) {
+  constexpr std::uint32_t long_context = 2500, rest = 40;
+  std::vector<sequence> requests(6);
+  block_id next_block = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const std::uint32_t length = (i == 0 ? long_context : below(random, 150)) + rest;
+    for (std::uint32_t t = 0; t < length; ++t)
+      requests[i].tokens.push_back(static_cast<token_id>(below(random, shape.vocab)));
+    requests[i].blocks = blocks_for(length, next_block);
+    next_block += static_cast<block_id>(requests[i].blocks.size());
+    std::ranges::shuffle(requests[i].blocks, random);
+    step_input in;
+    if (length > rest)
+      add_row(in, requests[i], length - rest, true);
+    step_output out;
+    if (in.rows.empty())
+      continue;
+    a.step(in, out);
+    b.step(in, out);
+  }
+  return requests;
+}
+
+bool unfinished(const std::vector<sequence>& requests) {
+  return std::ranges::any_of(requests, [](auto& s) { return s.computed < s.tokens.size(); });
+}
+
+std::vector<named_shape> small_heads_too() {
+  auto all = shapes();
+  all.erase(all.begin()); // does not fit
+  all.push_back({"heads of 32",
+                 {.hidden = 128,
+                  .mlp = 512,
+                  .layers = 4,
+                  .heads = 4,
+                  .kv_heads = 2,
+                  .head_dim = 32,
+                  .vocab = 300}});
+  for (auto& [name, shape] : all)
+    shape.context = 4096;
+  return all;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(in_bfloat16_all_layers_as_one_kernel_are_near_the_cpus) {
+  for (const auto& [name, shape] : small_heads_too())
+    BOOST_TEST_CONTEXT(name) {
+      scratch_folder folder;
+      write_random_model(folder.path(), shape, 29);
+      load_options options;
+      options.model_path = folder.path();
+      const auto here = load(options, pool_blocks);
+      const auto there = load_on_gpu(options, pool_blocks, true, true);
+      std::mt19937 random(17);
+      auto requests = begin_requests(random, shape, *here, *there);
+      double worst = 0;
+      std::size_t tokens = 0;
+      while (unfinished(requests)) {
+        const auto in = small_step(random, requests);
+        if (in.rows.empty())
+          continue;
+        const auto wanted = run(*here, in);
+        const auto found = run_on_gpu(*there, in);
+        for (const auto& [row, record] : wanted) {
+          worst = std::max({worst, distance(found.at(row).logits, record.logits),
+                            distance(found.at(row).hidden, record.hidden)});
+          ++tokens;
+        }
+      }
+      BOOST_TEST_MESSAGE(name << ": worst " << worst << " of " << tokens);
+      BOOST_TEST(worst < 2e-2);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(in_bfloat16_one_kernel_gives_the_same_bits_every_time) {
+  const auto shape = small_heads_too()[1].shape;
+  scratch_folder folder;
+  write_random_model(folder.path(), shape, 31);
+  load_options options;
+  options.model_path = folder.path();
+  const auto a = load_on_gpu(options, pool_blocks, true, true);
+  const auto b = load_on_gpu(options, pool_blocks, false, true);
+  std::mt19937 random(19);
+  auto requests = begin_requests(random, shape, *a, *b);
+  while (unfinished(requests)) {
+    const auto in = small_step(random, requests);
+    if (in.rows.empty())
+      continue;
+    const auto first = run_on_gpu(*a, in), second = run_on_gpu(*b, in);
+    for (const auto& [row, record] : first) {
+      BOOST_TEST(same_bits(record.logits, second.at(row).logits));
+      BOOST_TEST(same_bits(record.hidden, second.at(row).hidden));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(in_float32_a_row_does_not_depend_on_its_batch_or_its_chunks) {
   const model_shape shape = shapes()[2].shape;
   scratch_folder folder;

@@ -191,6 +191,9 @@ BOOST_AUTO_TEST_CASE(shards_split_weights_and_kv_over_their_gpus) {
   BOOST_TEST(shares.shards[2].rank.value == 1u);
   BOOST_TEST(shares.name_of(shares.shards[0]) == "a");
   BOOST_TEST(shares.name_of(shares.shards[2]) == "b shard 1");
+  BOOST_TEST(shares.is_shared(shares.shards[0]));
+  BOOST_TEST(shares.is_shared(shares.shards[1]));
+  BOOST_TEST(!shares.is_shared(shares.shards[2]));
   // The first GPU holds a and half of b, and decides: every token is one of a and half of one of b.
   const std::uint64_t tokens = (1024 - 100 - 300) * mib / (kv_bytes_per_token * 3 / 2);
   for (const auto& model : shares.plan.models)

@@ -32,6 +32,7 @@ struct bench_options {
   bool no_graphs = false;
   bool no_overlap = false;
   std::uint32_t shards = 1; ///< GPUs that the model is split over
+  bool one_kernel = false;
 };
 
 struct shape_costs {
@@ -143,8 +144,11 @@ void bench_prefill(backend& model, const bench_options& options, const shape_cos
 
 result<std::unique_ptr<backend>> load_shards(const load_options& load,
                                              const bench_options& options) {
+  cuda_options cuda{.device = 0, .graphs = !options.no_graphs};
+  if (options.one_kernel)
+    cuda.one_kernel.reset();
   if (options.shards == 1)
-    return make_cuda_backend(load, {.device = 0, .graphs = !options.no_graphs});
+    return make_cuda_backend(load, cuda);
   auto team = test::shard_team::load(load, options.shards, !options.no_graphs);
   if (!team)
     return tl::unexpected(team.error());
@@ -230,6 +234,8 @@ int main(int argc, char** argv) {
   app.add_option("--shards", options.shards, "GPUs that the model is split over");
   app.add_flag("--no-overlap", options.no_overlap, "Start every kernel after the one in front");
   app.add_flag("--no-graphs", options.no_graphs, "Launch every kernel on its own");
+  app.add_flag("--one-kernel", options.one_kernel,
+               "Run a wave's layers as one kernel where that is faster");
   CLI11_PARSE(app, argc, argv);
   return bench(options);
 }
