@@ -1,7 +1,5 @@
 #include "launch/serve_parts.hpp"
 
-#include <memory>
-
 namespace tokenrouter {
 
 engine_facts engine_facts_of(const job_view& view) {
@@ -26,15 +24,9 @@ engine_facts engine_facts_of(const job_view& view) {
 
 call_tools call_tools_of(const job_view& view) {
   const auto folder = view.config.models[view.plan.entry.value].path;
-  const auto form = std::make_shared<result<chat_template>>(chat_template::load(folder));
   call_tools tools;
   tools.words = view.plan.words;
-  tools.render = [form](const std::vector<chat_message>& messages,
-                        const chat_options& options) -> result<std::string> {
-    if (!*form)
-      return tl::unexpected(form->error());
-    return (*form)->render(messages, options);
-  };
+  tools.form = chat_template::load(folder);
   tools.model_name =
       view.config.serve.model_name.empty() ? "tokenrouter" : view.config.serve.model_name;
   if (view.model_names.size() > 1)

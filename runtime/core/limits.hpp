@@ -49,6 +49,10 @@ inline constexpr std::uint32_t choices_max = 256;
 inline constexpr std::uint32_t stop_strings_max = 16;
 inline constexpr std::size_t stop_string_bytes_max = 1024;
 
+/// Of one chat: tools that are shown to the model, and members of any object in it.
+inline constexpr std::uint32_t tools_max = 128;
+inline constexpr std::size_t json_members_max = 512;
+
 /// Largest logits a client may ask to see of each token.
 inline constexpr std::uint32_t top_logprobs_max = 20;
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/limits.hpp"
+#include "runtime/ingress/chat_fields.hpp"
 #include "runtime/ingress/field_reader.hpp"
 #include "runtime/ingress/prompt_fields.hpp"
 #include "runtime/ingress/sampling_fields.hpp"
@@ -94,28 +95,15 @@ api_result<generation_call> finish(field_reader& in, generation_call& out) {
   return std::move(out);
 }
 
-bool thinking_of(field_reader& in) {
-  const json* options = in.take("chat_template_kwargs");
-  if (options == nullptr)
-    return true;
-  if (!options->is_object()) {
-    in.fault("chat_template_kwargs", "must be an object");
-    return true;
-  }
-  field_reader inner(*options, "chat_template_kwargs.");
-  const bool thinking = inner.flag("enable_thinking").value_or(true);
-  inner.refuse_others();
-  if (inner.first_fault())
-    in.fault(*inner.first_fault());
-  return thinking;
-}
-
 } // namespace
 
 api_result<generation_call> parse_chat(const std::string& body, const call_tools& tools) {
   const auto object = parse_object(body);
   if (!object)
     return tl::unexpected(object.error());
+  const auto ordered = parse_ordered(*object, body);
+  if (!ordered)
+    return tl::unexpected(ordered.error());
   generation_call out;
   out.form = api_form::chat;
   field_reader in(*object);
@@ -132,15 +120,9 @@ api_result<generation_call> parse_chat(const std::string& body, const call_tools
       in.fault("top_logprobs", "may only be given with \"logprobs\": true");
   }
   in.accept_only("response_format", {{"type", "text"}});
-  in.accept_only("tools", json::array());
-  in.accept_only("tool_choice", "none");
   in.accept_only("store", false);
   in.accept_only("add_generation_prompt", true);
-  const bool thinking = thinking_of(in);
-  if (!in.first_fault())
-    read_messages(in, tools, thinking, out);
-  else
-    in.take("messages");
+  read_chat(in, *ordered, tools, out);
   return finish(in, out);
 }
 

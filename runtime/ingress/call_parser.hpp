@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,9 +14,16 @@ namespace tokenrouter {
 /// What turning a body into tokens needs. May be shared by threads.
 struct call_tools {
   std::shared_ptr<const tokenizer> words;
-  std::function<result<std::string>(const std::vector<chat_message>&, const chat_options&)> render;
+  /// How chats are written, or why they can't be.
+  result<chat_template> form = fail(errc::not_found, "there is no chat template");
   std::string model_name;                 ///< of the job as a whole
   std::vector<std::string> single_models; ///< each may be asked for alone; index = model_id
+
+  /// A chat without tools.
+  result<std::string> render(const std::vector<chat_message>& messages,
+                             const chat_options& options) const {
+    return form ? form->render(messages, options) : tl::unexpected(form.error());
+  }
 };
 
 /// Reads a body. Every field is honoured or refused with a 400 that names it.

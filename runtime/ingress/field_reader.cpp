@@ -1,8 +1,11 @@
 #include "runtime/ingress/field_reader.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
+
+#include "runtime/core/limits.hpp"
 
 namespace tokenrouter {
 
@@ -15,6 +18,14 @@ constexpr int depth_max = 64;
 std::string range_text(double low, double high) {
   const auto text = [](double x) { return json(x).dump(); };
   return "must be from " + text(low) + " to " + text(high);
+}
+
+bool members_fit(const json& x) {
+  if (!x.is_structured())
+    return true;
+  if (x.is_object() && x.size() > limits::json_members_max)
+    return false;
+  return std::ranges::all_of(x, members_fit);
 }
 
 } // namespace
@@ -131,6 +142,15 @@ api_result<json> parse_object(const std::string& body) {
   if (!object.is_object())
     return tl::unexpected(api_error{400, "the body must be a JSON object", "", "", 0});
   return object;
+}
+
+api_result<nlohmann::ordered_json> parse_ordered(const json& parsed, std::string_view body) {
+  if (!members_fit(parsed))
+    return tl::unexpected(api_error{400,
+                                    "the body holds an object of more than " +
+                                        std::to_string(limits::json_members_max) + " members",
+                                    "", "", 0});
+  return nlohmann::ordered_json::parse(body);
 }
 
 } // namespace tokenrouter

@@ -51,4 +51,10 @@ class field_reader {
 /// One object from a body. Errors: not JSON, not valid UTF-8, too deep, not an object.
 api_result<nlohmann::json> parse_object(const std::string& body);
 
+/// The same once more, with the members of every object in their order. `parsed`: by parse_object.
+/// Error: an object with more than limits::json_members_max members, which this form finds one by
+/// one.
+api_result<nlohmann::ordered_json> parse_ordered(const nlohmann::json& parsed,
+                                                 std::string_view body);
+
 } // namespace tokenrouter

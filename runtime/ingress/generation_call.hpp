@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/ingress/engine.hpp"
+#include "runtime/text/chat_template.hpp"
 
 namespace tokenrouter {
 
@@ -27,7 +28,9 @@ struct generation_call {
   bool logprobs = false;
   std::uint32_t top_logprobs = 0;
   bool return_token_ids = false;
-  bool report_routing = false; ///< model and score of each token go into the answer
+  bool report_routing = false;                 ///< model and score of each token go into the answer
+  tool_call_form calls = tool_call_form::none; ///< that the answer may hold
+  std::vector<std::string> tool_names;         ///< of the tools that the model was shown
 };
 
 } // namespace tokenrouter

@@ -1,9 +1,13 @@
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "runtime/ingress/answer.hpp"
 #include "runtime/ingress/answer_json.hpp"
 #include "runtime/ingress/logprobs_json.hpp"
+#include "runtime/ingress/tool_call_scanner.hpp"
 
 namespace tokenrouter {
 
@@ -31,19 +35,24 @@ class openai_answer final : public answer_format {
              std::vector<std::string>& events) override {
     open(x, events);
     const bool tells_tokens = call_.logprobs || call_.return_token_ids || call_.report_routing;
-    if (fresh.text.empty() && !(tells_tokens && !fresh.tokens.empty()))
+    const tool_scan settled = scan(x, fresh.text);
+    if (nothing_in(settled) && !(tells_tokens && !fresh.tokens.empty()))
       return;
-    answer_json choice = part(x, fresh.text);
+    answer_json choice = part(x, settled);
     add_details(choice, x, fresh.tokens);
     events.push_back(event(std::move(choice)));
   }
 
   void last(const choice_output& x, std::vector<std::string>& events) override {
     open(x, events);
-    answer_json choice = part(x, "");
+    auto& state = opened_[x.index];
+    if (state.scanner)
+      if (const tool_scan settled = state.scanner->finish(); !nothing_in(settled))
+        events.push_back(event(part(x, settled)));
+    answer_json choice = part(x, {});
     if (is_chat_)
       choice["delta"] = answer_json::object();
-    choice["finish_reason"] = finish_text(x.end->finish);
+    choice["finish_reason"] = finish_of(x, state.told_calls > 0);
     if (call_.report_routing)
       choice["routing"] = {{"handoffs", x.end->handoffs}};
     events.push_back(event(std::move(choice)));
@@ -80,14 +89,56 @@ class openai_answer final : public answer_format {
     return dump(out);
   }
 
-  /// A choice of a chunk with that text and nothing else yet.
-  answer_json part(const choice_output& x, std::string text) const {
+  static bool nothing_in(const tool_scan& x) { return x.content.empty() && x.calls.empty(); }
+
+  std::optional<tool_call_scanner> new_scanner() const {
+    if (call_.calls == tool_call_form::none)
+      return std::nullopt;
+    return tool_call_scanner(call_.calls, call_.tool_names);
+  }
+
+  /// What of the choice is settled now that `text` has come.
+  tool_scan scan(const choice_output& x, const std::string& text) {
+    auto& scanner = opened_[x.index].scanner;
+    return scanner ? scanner->push(text) : tool_scan{text, {}};
+  }
+
+  std::string finish_of(const choice_output& x, bool has_calls) const {
+    return has_calls && x.end->finish == finish_reason::stop ? "tool_calls"
+                                                             : finish_text(x.end->finish);
+  }
+
+  /// `first`: number of the first of them in its choice.
+  answer_json calls_json(const choice_output& x, const std::vector<tool_call>& calls,
+                         std::size_t first, bool numbered) const {
+    answer_json list = answer_json::array();
+    for (const auto& call : calls) {
+      answer_json one;
+      const std::size_t number = first + list.size();
+      if (numbered)
+        one["index"] = number;
+      one["id"] =
+          "call_" + facts_.id + "_" + std::to_string(x.index) + "_" + std::to_string(number);
+      one["type"] = "function";
+      one["function"] = {{"name", call.name}, {"arguments", call.arguments}};
+      list.push_back(std::move(one));
+    }
+    return list;
+  }
+
+  /// A choice of a chunk with that and nothing else yet.
+  answer_json part(const choice_output& x, const tool_scan& settled) {
     answer_json choice;
     choice["index"] = x.index;
-    if (is_chat_)
-      choice["delta"] = {{"content", std::move(text)}};
-    else
-      choice["text"] = std::move(text);
+    if (!is_chat_)
+      choice["text"] = settled.content;
+    else if (settled.calls.empty() || !settled.content.empty())
+      choice["delta"]["content"] = settled.content;
+    if (!settled.calls.empty()) {
+      auto& told = opened_[x.index].told_calls;
+      choice["delta"]["tool_calls"] = calls_json(x, settled.calls, told, true);
+      told += settled.calls.size();
+    }
     choice["logprobs"] = nullptr;
     choice["finish_reason"] = nullptr;
     return choice;
@@ -99,12 +150,13 @@ class openai_answer final : public answer_format {
       opened_.resize(x.index + std::size_t{1});
     if (std::exchange(opened_[x.index].done, true))
       return;
+    opened_[x.index].scanner = new_scanner();
     if (is_chat_) {
-      answer_json choice = part(x, "");
+      answer_json choice = part(x, {});
       choice["delta"] = {{"role", "assistant"}, {"content", ""}};
       events.push_back(event(std::move(choice)));
     } else if (call_.echo || call_.return_token_ids) {
-      answer_json choice = part(x, call_.echo ? prompt_text(x) : "");
+      answer_json choice = part(x, {call_.echo ? prompt_text(x) : "", {}});
       if (call_.echo && call_.logprobs)
         choice["logprobs"] = prompt_logprobs(x, opened_[x.index].text_offset);
       if (call_.return_token_ids)
@@ -113,15 +165,34 @@ class openai_answer final : public answer_format {
     }
   }
 
+  answer_json message_of(const choice_output& x, const tool_scan& all) const {
+    answer_json out;
+    out["role"] = "assistant";
+    out["content"] = all.content;
+    if (all.calls.empty())
+      return out;
+    if (all.content.empty())
+      out["content"] = nullptr;
+    out["tool_calls"] = calls_json(x, all.calls, 0, false);
+    return out;
+  }
+
   answer_json whole_choice(const choice_output& x) const {
+    tool_scan all{x.all.text, {}};
+    if (auto scanner = new_scanner()) {
+      all = scanner->push(x.all.text);
+      tool_scan rest = scanner->finish();
+      all.content += rest.content;
+      std::ranges::move(rest.calls, std::back_inserter(all.calls));
+    }
     answer_json choice;
     choice["index"] = x.index;
     if (is_chat_)
-      choice["message"] = {{"role", "assistant"}, {"content", x.all.text}};
+      choice["message"] = message_of(x, all);
     else
       choice["text"] = (call_.echo ? prompt_text(x) : "") + x.all.text;
     choice["logprobs"] = nullptr;
-    choice["finish_reason"] = finish_text(x.end->finish);
+    choice["finish_reason"] = finish_of(x, !all.calls.empty());
     if (call_.logprobs && is_chat_) {
       choice["logprobs"] = chat_logprobs(*facts_.words, x.all.tokens);
     } else if (call_.logprobs) {
@@ -175,6 +246,8 @@ class openai_answer final : public answer_format {
   struct opening {
     bool done = false;
     std::uint64_t text_offset = 0;
+    std::optional<tool_call_scanner> scanner; ///< where the answer may hold calls
+    std::size_t told_calls = 0;
   };
   generation_call call_;
   answer_facts facts_;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <nlohmann/json_fwd.hpp>
 
 #include "runtime/ingress/call_parser.hpp"
@@ -7,9 +9,9 @@
 
 namespace tokenrouter {
 
-/// `messages` of a chat, written by the template and cut into tokens.
-void read_messages(field_reader& in, const call_tools& tools, bool enable_thinking,
-                   generation_call& out);
+/// A text, cut into tokens; `field` is where it came from.
+void add_text_prompt(field_reader& in, const std::string& field, const std::string& text,
+                     const call_tools& tools, generation_call& out);
 
 /// A prompt as text, token ids, or a list of either; `field` names it.
 void read_prompts(field_reader& in, const char* field, const nlohmann::json& value,

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/ingress/answer_json.hpp"
+#include "runtime/ingress/chat_fields.hpp"
 #include "runtime/ingress/field_reader.hpp"
 #include "runtime/ingress/prompt_fields.hpp"
 
@@ -27,6 +28,9 @@ api_result<std::string> tokenize_answer(const std::string& body, const call_tool
   const auto object = parse_object(body);
   if (!object)
     return tl::unexpected(object.error());
+  const auto ordered = parse_ordered(*object, body);
+  if (!ordered)
+    return tl::unexpected(ordered.error());
   field_reader in(*object);
   take_model(in, tools);
   in.accept_only("add_generation_prompt", true);
@@ -40,7 +44,7 @@ api_result<std::string> tokenize_answer(const std::string& body, const call_tool
   else if (prompt != nullptr)
     read_prompts(in, "prompt", *prompt, tools, call);
   else
-    read_messages(in, tools, true, call);
+    read_chat(in, *ordered, tools, call);
   // A tokenizer here puts no token before or after a text.
   in.flag("add_special_tokens");
   in.refuse_others();

@@ -102,6 +102,22 @@ result<json> normalised(const json& messages) {
   return out;
 }
 
+/// `takes_tools`: the template reads the variable.
+tool_call_form form_of(std::string_view source, bool takes_tools) {
+  const auto has = [source](std::string_view mark) { return source.find(mark) != source.npos; };
+  // A key of JSON within a text of the template, whichever quotes that has.
+  const auto has_key = [&](const std::string& key) {
+    return has('"' + key + '"') || has("\\\"" + key + "\\\"");
+  };
+  if (!takes_tools)
+    return tool_call_form::none;
+  if (has("<tool_call>") && has_key("arguments") && !has("<function="))
+    return tool_call_form::tagged;
+  if (has("<|start_header_id|>") && has_key("parameters"))
+    return tool_call_form::bare_json;
+  return tool_call_form::unknown;
+}
+
 std::tm local_now() {
   const std::time_t now = std::time(nullptr);
   std::tm out{};
@@ -115,14 +131,16 @@ struct chat_template::parts {
   jinja::program plain;
   std::optional<jinja::program> with_tools;
   json special_tokens = json::object();
+  tool_call_form calls = tool_call_form::none;
 };
 
 result<chat_template> chat_template::parse(std::string_view source, const std::string& where) {
   auto plain = jinja::program::parse(source, where);
   if (!plain)
     return tl::unexpected(plain.error());
+  const auto calls = form_of(source, plain->mentions("tools"));
   return chat_template(
-      std::make_shared<const parts>(parts{std::move(*plain), std::nullopt, json::object()}));
+      std::make_shared<const parts>(parts{std::move(*plain), std::nullopt, json::object(), calls}));
 }
 
 result<chat_template> chat_template::load(const std::filesystem::path& model_folder) {
@@ -135,12 +153,14 @@ result<chat_template> chat_template::load(const std::filesystem::path& model_fol
   auto tokens = read_special_tokens(model_folder);
   if (!tokens)
     return tl::unexpected(tokens.error());
-  parts made{std::move(*plain), std::nullopt, std::move(*tokens)};
+  const auto calls = form_of(sources->plain, plain->mentions("tools"));
+  parts made{std::move(*plain), std::nullopt, std::move(*tokens), calls};
   if (sources->with_tools) {
     auto with_tools = jinja::program::parse(*sources->with_tools, sources->tool_where);
     if (!with_tools)
       return tl::unexpected(with_tools.error());
     made.with_tools = std::move(*with_tools);
+    made.calls = form_of(*sources->with_tools, true);
   }
   return chat_template(std::make_shared<const parts>(std::move(made)));
 }
@@ -179,6 +199,10 @@ result<std::string> chat_template::render_json(const json& messages, const json&
   given["add_generation_prompt"] = add_generation_prompt;
   const bool tool_use = parts_->with_tools && tools.is_array() && !tools.empty();
   return (tool_use ? *parts_->with_tools : parts_->plain).render(given, now ? *now : local_now());
+}
+
+tool_call_form chat_template::tool_calls() const {
+  return parts_->calls;
 }
 
 bool chat_template::has_thinking() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -21,6 +22,14 @@ struct chat_message {
 struct chat_options {
   bool add_generation_prompt = true; ///< end with the header of the reply that is wanted
   bool enable_thinking = true;       ///< false: tells the template so; true: leaves it its default
+};
+
+/// How a model writes the calls of tools that its template shows it.
+enum class tool_call_form : std::uint8_t {
+  none,      ///< the template shows no tools
+  tagged,    ///< <tool_call> {"name": ..., "arguments": {...}} </tool_call>: Hermes, Qwen
+  bare_json, ///< an answer that is {"name": ..., "parameters": {...}}: Llama 3
+  unknown,   ///< in a form of its own
 };
 
 /// How a model's conversations are written as text: its own Jinja template, rendered byte for byte
@@ -59,6 +68,9 @@ class chat_template {
                                   const nlohmann::ordered_json& tools,
                                   const nlohmann::ordered_json& more, bool add_generation_prompt,
                                   const std::tm* now = nullptr) const;
+
+  /// What the template shows of tools, by the marks of each family in its text.
+  tool_call_form tool_calls() const;
 
   /// Whether `enable_thinking` is mentioned, and so may have an effect.
   bool has_thinking() const;

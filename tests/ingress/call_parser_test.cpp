@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(a_field_that_is_not_known_is_named_wherever_it_stands) {
   for (const row& x :
        {row{R"({"messages": [{"role": "user", "content": "a", "tool_calls": []}]})",
             "messages[0].tool_calls"},
-        row{R"({"messages": [{"role": "user", "content": "a"}], "tools": [{}]})", "tools"},
+        row{R"({"messages": [{"role": "user", "content": "a"}], "tools": [{}]})", "tools[0]"},
         row{R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 3,
                 "max_completion_tokens": 4})",
             "max_completion_tokens"},

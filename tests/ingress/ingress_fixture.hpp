@@ -13,17 +13,15 @@ namespace tokenrouter::test {
 
 /// The tokenizer of abacus-xs; messages are written one a line.
 inline call_tools tools_for_tests() {
-  call_tools tools;
   static const auto words = std::make_shared<const tokenizer>(
       tokenizer::load("examples/models/abacus/abacus-xs").value());
+  static const auto form =
+      chat_template::parse("{% for x in messages %}{{ x.role }}: {{ x.content }}\n{% endfor %}"
+                           "{{ 'answer' if enable_thinking is defined else 'think' }}",
+                           "test");
+  call_tools tools;
   tools.words = words;
-  tools.render = [](const std::vector<chat_message>& messages,
-                    const chat_options& options) -> result<std::string> {
-    std::string text;
-    for (const auto& x : messages)
-      text += x.role + ": " + x.content + "\n";
-    return text + (options.enable_thinking ? "think" : "answer");
-  };
+  tools.form = form;
   tools.model_name = "tokenrouter";
   return tools;
 }

@@ -13,8 +13,17 @@ namespace {
 /// A service over a scripted job, and one client's call.
 struct bench {
   scripted_engine job;
-  service endpoints{job, options()};
+  service endpoints;
   std::shared_ptr<recorded_exchange> client = std::make_shared<recorded_exchange>();
+
+  bench() : endpoints(job, options()) {}
+  explicit bench(const std::string& template_source) : endpoints(job, with(template_source)) {}
+
+  static service_options with(const std::string& template_source) {
+    auto out = options();
+    out.tools.form = chat_template::parse(template_source, "T");
+    return out;
+  }
 
   static service_options options(std::vector<std::string> keys = {}) {
     return {tools_for_tests(), std::move(keys), 1000};
@@ -234,6 +243,57 @@ BOOST_AUTO_TEST_CASE(with_keys_nothing_but_health_is_open_without_one) {
     client->run();
     BOOST_TEST(client->whole.status == x.status, x.target << " with " << x.authorization);
   }
+}
+
+BOOST_AUTO_TEST_CASE(calls_of_tools_are_told_apart_from_text_whole_and_in_streams) {
+  const json body = {{"messages", {{{"role", "user"}, {"content", "a"}}}},
+                     {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}}};
+  const std::vector<std::string> pieces = {"Let me see.", "<tool_", "call>{\"name\": \"f\", ",
+                                           "\"arguments\": {\"b\": 1, \"a\": 2}}</tool_call>",
+                                           "\n<tool_call>{\"name\": \"g\", \"arguments\": {}}"};
+  const auto run = [&](bool stream, finish_reason finish) {
+    auto b = std::make_unique<bench>("{{ messages[0].content }}{{ tools | tojson }}"
+                                     "{# <tool_call>\"arguments\" #}");
+    json own = body;
+    own["stream"] = stream;
+    b->call("/v1/chat/completions", own);
+    for (const auto& piece : pieces) {
+      b->job.say(0, piece);
+      b->client->run();
+    }
+    b->job.finish(0, finish);
+    return b;
+  };
+  const auto whole = run(false, finish_reason::stop)->answer()["choices"][0];
+  BOOST_TEST(whole["finish_reason"] == "tool_calls");
+  BOOST_TEST(whole["message"]["content"] == "Let me see.");
+  const auto& calls = whole["message"]["tool_calls"];
+  BOOST_REQUIRE(calls.size() == 2u);
+  BOOST_TEST(calls[0]["type"] == "function");
+  BOOST_TEST(calls[0]["function"]["name"] == "f");
+  BOOST_TEST(calls[0]["function"]["arguments"] == R"({"b":1,"a":2})");
+  BOOST_TEST(calls[0]["id"] != calls[1]["id"]);
+
+  const auto streamed = run(true, finish_reason::stop);
+  streamed->client->run();
+  std::string text, names, finish;
+  std::size_t number = 0;
+  for (const auto& event : events(streamed->client->stream)) {
+    const auto& choice = event["choices"][0];
+    text += choice["delta"].value("content", "");
+    for (const auto& call : choice["delta"].value("tool_calls", json::array())) {
+      BOOST_TEST(call["index"] == number++);
+      names += call["function"]["name"].get<std::string>();
+    }
+    if (!choice["finish_reason"].is_null())
+      finish = choice["finish_reason"];
+  }
+  BOOST_TEST(text == "Let me see.");
+  BOOST_TEST(names == "fg");
+  BOOST_TEST(finish == "tool_calls");
+  // Cut short it is still cut short.
+  BOOST_TEST(run(false, finish_reason::length)->answer()["choices"][0]["finish_reason"] ==
+             "length");
 }
 
 BOOST_AUTO_TEST_CASE(text_goes_to_tokens_and_back) {

@@ -70,6 +70,22 @@ CONVERSATIONS = [
     [user("lists"), assistant("", tool_calls=[call("f", {"nested": {"z": 1, "a": [[], {}, [1.0, "s"]]}, "é": "ü\u2028"})]), tool("done")],
 ]
 
+# What clients of OpenAI's API send: arguments are text.
+CALLED = assistant(None, tool_calls=[
+    {"id": "call_7", "type": "function", "function": {"name": "get_weather", "arguments": '{"place": "Zürich",  "days": 2, "a": {"z": 1, "b": []}}'}}])
+BODIES = [
+    {"messages": [user("Weather?")], "tools": [WEATHER]},
+    {"messages": [system("Be brief."), user("Weather?")], "tools": [WEATHER, {"type": "function", "function": ADD}], "tool_choice": "auto"},
+    {"messages": [user("Weather?")], "tools": [WEATHER], "tool_choice": "none"},
+    {"messages": [user("Weather?"), CALLED, tool('{"temp": 21.5}', tool_call_id="call_7")], "tools": [WEATHER]},
+    {"messages": [user("Weather?"), {**CALLED, "content": ""}, tool("sun", tool_call_id="call_7", name="get_weather"),
+                  assistant("Sun."), user("Thanks <b>")], "tools": [WEATHER]},
+    {"messages": [user("Weather?"), CALLED, tool("sun", tool_call_id="call_7")]},
+    {"messages": [user([{"type": "text", "text": "one "}, {"type": "text", "text": "text"}]), assistant("ok", tool_calls=[], name=None), user("more")],
+     "tools": [{"function": {"parameters": {"type": "object", "properties": {}}, "name": "zeta", "description": "d"}, "type": "function"}]},
+    {"messages": [user("Weather?")], "tools": [WEATHER], "chat_template_kwargs": {"enable_thinking": False}},
+]
+
 MORE = [{}, {"enable_thinking": False}, {"enable_thinking": True},
         {"tools_in_user_message": False, "date_string": "1 Jan 2025"},
         {"builtin_tools": ["add", "code_interpreter", "web"]},

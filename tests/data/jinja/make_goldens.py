@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Renders this folder's templates with transformers and Jinja2 and writes what they must become: chat.json, features.json,
-random.json. Offline: needs `pip install transformers jinja2`, no model. Usage: make_goldens.py"""
+"""Renders this folder's templates with transformers and Jinja2 and writes what they must become: chat.json, bodies.json,
+features.json, random.json. Offline: needs `pip install transformers jinja2`, no model. Usage: make_goldens.py"""
 import json
 import pathlib
 import warnings
@@ -49,6 +49,31 @@ def chat_goldens():
             "special_tokens": given.SPECIAL_TOKENS, "cases": cases}
 
 
+def as_templates_see_it(message):
+    message = dict(message)
+    if isinstance(message["content"], list):
+        message["content"] = "".join(part["text"] for part in message["content"])
+    calls = message.pop("tool_calls", None)
+    if calls:
+        message["tool_calls"] = [{**c, "function": {**c["function"], "arguments": json.loads(c["function"]["arguments"])}}
+                                 for c in calls]
+    return message
+
+
+def body_goldens():
+    """Bodies of chat calls and the prompts they become."""
+    cases = []
+    for path in sorted((HERE / "templates").glob("*.jinja")):
+        source = path.read_text()
+        for at, body in enumerate(given.BODIES):
+            tools = body.get("tools") if body.get("tool_choice") != "none" else None
+            if "<tool_call>" in source or "ipython" in source:
+                want = chat_case(source, [as_templates_see_it(m) for m in body["messages"]], tools,
+                                 body.get("chat_template_kwargs", {}), True)
+                cases.append({"template": path.name, "body": at, **want})
+    return {"bodies": given.BODIES, "special_tokens": given.SPECIAL_TOKENS, "cases": cases}
+
+
 def feature_goldens():
     rendered = [(t, c, rendering.render(t, c)) for t, c in features.CASES]
     return [{"template": t, "context": c, **want} for t, c, want in rendered if want]
@@ -74,5 +99,6 @@ def random_goldens():
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     write("chat.json", chat_goldens())
+    write("bodies.json", body_goldens())
     write("features.json", feature_goldens())
     write("random.json", random_goldens())
