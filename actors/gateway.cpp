@@ -63,7 +63,8 @@ void accept(self_pointer self, const request_client& client, submit&& order) {
     answer_unstarted(self, client, order, finish_reason::failed, verdict.error());
     return;
   }
-  const start_input begin{order.spec.sampling.seed, order.prompt, order.spec.request_score.value};
+  const start_input begin{order.spec.sampling.seed, order.prompt, order.spec.request_score.value,
+                          order.spec.own_threshold()};
   auto start = box.options.entry->start(begin);
   if (order.only_model) {
     start.model = *order.only_model;

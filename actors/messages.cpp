@@ -17,9 +17,19 @@ bool valid_finish(finish_reason x) {
   return x <= finish_reason::failed;
 }
 
+bool valid_biases(const std::vector<logit_bias>& x) {
+  const bool ordered = std::is_sorted(x.begin(), x.end(), [](const auto& a, const auto& b) {
+    return a.token <= b.token; // none twice
+  });
+  return x.size() <= limits::logit_biases_max && ordered &&
+         std::all_of(x.begin(), x.end(), [](const auto& one) {
+           return one.token >= 0 && std::abs(one.bias) <= limits::logit_bias_largest;
+         });
+}
+
 bool valid_sampling(const sampling_params& x) {
   return std::isfinite(x.temperature) && x.temperature >= 0 && x.top_p > 0 && x.top_p <= 1 &&
-         x.min_p >= 0 && x.min_p <= 1;
+         x.min_p >= 0 && x.min_p <= 1 && valid_biases(x.biases);
 }
 
 } // namespace
@@ -35,6 +45,7 @@ bool valid(const handoff& x) {
       std::all_of(x.tokens.begin(), x.tokens.end(), [](token_id t) { return t >= 0; });
   const bool spec_ok = x.spec.prompt_tokens >= 1 && x.spec.prompt_tokens <= end &&
                        x.spec.max_new_tokens >= 1 && valid_sampling(x.spec.sampling) &&
+                       std::isfinite(x.spec.threshold) &&
                        x.spec.replicas.size() <= limits::models_max &&
                        x.spec.top_logprobs <= limits::top_logprobs_max;
   const bool tentative_ok = x.tentative.size() <= x.tokens.size() &&

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,12 +52,17 @@ struct request_spec {
   bool prompt_logprobs = false;        ///< tell how likely the prompt's tokens are, too
   bool pinned = false;                 ///< no routing: where it starts, all of it is written
   exact_float request_score;           ///< the client's routing score; NaN: none
+  double threshold = -1;               ///< the client's own for the method; below 0: the job's
   std::vector<std::uint16_t> replicas; ///< for each model: index of the replica that serves it
+
+  std::optional<double> own_threshold() const {
+    return threshold < 0 ? std::nullopt : std::optional(threshold);
+  }
 
   template <class Inspector>
   friend auto inspect(Inspector& f, request_spec& x) {
     return f(x.prompt_tokens, x.max_new_tokens, x.ignore_eos, x.sampling, x.top_logprobs,
-             x.prompt_logprobs, x.pinned, x.request_score, x.replicas);
+             x.prompt_logprobs, x.pinned, x.request_score, x.threshold, x.replicas);
   }
 };
 

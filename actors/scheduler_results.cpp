@@ -160,6 +160,7 @@ route_input scheduler_state::input_of(const sequence& s, const step_row_output& 
   in.proposed = proposal.token;
   in.would_finish = finish_at(s, proposal.token, s.length() + 1) != finish_reason::none;
   in.request_score = s.spec.request_score.value;
+  in.threshold = s.spec.own_threshold();
   in.entropy_nats = proposal.entropy_nats;
   in.entropy_normalised = proposal.entropy_normalised;
   in.entropy_top20_nats = proposal.entropy_top20_nats;

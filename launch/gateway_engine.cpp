@@ -50,6 +50,7 @@ submit submit_of(std::uint64_t tag, generation_order&& order) {
   x.spec.ignore_eos = order.ignore_eos;
   x.spec.sampling = order.sampling;
   x.spec.request_score.value = order.request_score;
+  x.spec.threshold = order.threshold.value_or(-1);
   x.spec.top_logprobs = order.top_logprobs;
   x.spec.prompt_logprobs = order.prompt_logprobs;
   x.only_model = order.only_model;

@@ -1,5 +1,7 @@
 #include "launch/serve_parts.hpp"
 
+#include <algorithm>
+
 namespace tokenrouter {
 
 engine_facts engine_facts_of(const job_view& view) {
@@ -27,6 +29,14 @@ call_tools call_tools_of(const job_view& view) {
   call_tools tools;
   tools.words = view.plan.words;
   tools.form = chat_template::load(folder);
+  for (std::uint16_t i = 0; i < view.plan.models.size(); ++i) {
+    const auto role = role_of(view.plan, {i});
+    if (role)
+      tools.threshold_max = std::max(tools.threshold_max, (*role)->needs().request_threshold_max);
+    if (view.config.models[i].device.gpu)
+      tools.no_logit_biases =
+          "model " + view.model_names[i] + " runs on a GPU, where draws take none";
+  }
   tools.model_name =
       view.config.serve.model_name.empty() ? "tokenrouter" : view.config.serve.model_name;
   if (view.model_names.size() > 1)

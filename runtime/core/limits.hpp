@@ -53,6 +53,10 @@ inline constexpr std::size_t stop_string_bytes_max = 1024;
 inline constexpr std::uint32_t tools_max = 128;
 inline constexpr std::size_t json_members_max = 512;
 
+/// Tokens whose logits a client may raise or lower, and by how much.
+inline constexpr std::uint32_t logit_biases_max = 300;
+inline constexpr float logit_bias_largest = 100.0f;
+
 /// Largest logits a client may ask to see of each token.
 inline constexpr std::uint32_t top_logprobs_max = 20;
 

@@ -20,20 +20,24 @@ float probability(float logit, const softmax_sums& sums) {
 } // namespace
 
 sampled_token most_likely_of_mixture(std::span<const float> logits, std::span<const float> other,
-                                     float weight) {
+                                     float weight, std::span<const logit_bias> biases) {
   check(!logits.empty() && logits.size() == other.size(), "a mixture is over one vocabulary");
   check(weight > 0 && weight <= 1, "a mixture's weight is a share");
   const auto sums = sum_softmax(logits);
   sampled_token best{0, 0};
-  float largest = -1;
+  double largest = -1;
+  auto bias = biases.begin();
   for (std::size_t i = 0; i < logits.size(); ++i) {
     const float p = (1 - weight) * other[i] + weight * probability(logits[i], sums);
-    if (p > largest) {
-      largest = p;
-      best.token = static_cast<token_id>(i);
+    double biased = double{p};
+    if (bias != biases.end() && static_cast<std::size_t>(bias->token) == i)
+      biased *= std::exp(double{(bias++)->bias});
+    if (biased > largest) {
+      largest = biased;
+      best = {static_cast<token_id>(i), p};
     }
   }
-  best.logprob = std::log(largest);
+  best.logprob = std::log(best.logprob);
   return best;
 }
 

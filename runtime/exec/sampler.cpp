@@ -139,15 +139,35 @@ token_id draw_token(std::span<const float> logits, const softmax_sums& sums,
   return sorted.at(kept - 1).second; // rounding left the sum a hair under the target
 }
 
+token_id choose_token(std::span<const float> logits, const softmax_sums& sums,
+                      const sampling_params& params, std::uint32_t stream, std::uint32_t position,
+                      sampler_scratch& scratch) {
+  if (params.temperature > 0.0f && std::isfinite(sums.largest))
+    return draw_token(logits, sums, params, uniform_draw(params.seed, stream, position), scratch);
+  return greedy_token(logits, sums.largest);
+}
+
+std::span<const float> add_biases(std::span<const float> logits, const sampling_params& params,
+                                  sampler_scratch& scratch) {
+  scratch.biased.assign(logits.begin(), logits.end());
+  for (const auto& x : params.biases)
+    if (static_cast<std::size_t>(x.token) < logits.size())
+      scratch.biased[static_cast<std::size_t>(x.token)] += x.bias;
+  return scratch.biased;
+}
+
 } // namespace
 
 sampled_token sample_token(std::span<const float> logits, const sampling_params& params,
                            std::uint32_t stream, std::uint32_t position, sampler_scratch& scratch) {
   const softmax_sums sums = sum_softmax(logits);
-  const bool draws = params.temperature > 0.0f && std::isfinite(sums.largest);
-  const token_id token =
-      draws ? draw_token(logits, sums, params, uniform_draw(params.seed, stream, position), scratch)
-            : greedy_token(logits, sums.largest);
+  token_id token = -1;
+  if (params.biases.empty()) {
+    token = choose_token(logits, sums, params, stream, position, scratch);
+  } else {
+    const auto biased = add_biases(logits, params, scratch);
+    token = choose_token(biased, sum_softmax(biased), params, stream, position, scratch);
+  }
   const float z = logits[static_cast<std::size_t>(token)];
   const double difference = z == sums.largest || std::isnan(z) ? 0.0 : double{z} - sums.largest;
   return {token, static_cast<float>(difference - std::log(sums.sum))};

@@ -12,16 +12,18 @@ namespace tokenrouter {
 
 struct sampled_token {
   token_id token = -1;
-  float logprob = 0; ///< ln softmax(logits)[token] at temperature 1, no truncation
+  float logprob = 0; ///< ln softmax(logits)[token] at temperature 1, no truncation, no bias
 };
 
 /// Reused memory of a caller; its contents mean nothing between calls.
 struct sampler_scratch {
   std::vector<std::pair<float, token_id>> candidates;
   std::vector<float> largest;
+  std::vector<float> biased; ///< logits, where a request has biases
 };
 
-/// Draws one token from raw logits (only ids legal for sampling are passed). Greedy at temperature
+/// Draws one token from raw logits (only ids legal for sampling are passed), after params.biases
+/// were added to them. Greedy at temperature
 /// 0, the smallest id winning a tie; else temperature, then top-k, top-p, min-p in that order, and
 /// one uniform draw of (params.seed, stream, position) over the survivors in descending order of
 /// probability (ties by smaller id). NaN logits count as −inf.

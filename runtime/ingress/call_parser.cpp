@@ -19,15 +19,23 @@ using json = nlohmann::json;
 constexpr std::uint32_t completion_tokens_default = 16;
 constexpr std::uint32_t generate_tokens_default = 128;
 
+/// One model for the whole call, by its name.
+void pin_model(field_reader& in, const char* field, const std::string& name,
+               const call_tools& tools, generation_call& out) {
+  const auto found = std::ranges::find(tools.single_models, name);
+  if (found == tools.single_models.end())
+    return in.fault({404, "there is no model '" + name + "' here; see /v1/models",
+                     in.name_of(field), "model_not_found", 0});
+  const model_id model{static_cast<std::uint16_t>(found - tools.single_models.begin())};
+  if (out.each.only_model && *out.each.only_model != model)
+    return in.fault(in.name_of(field), "and 'model' name different models; give one");
+  out.each.only_model = model;
+}
+
 void read_model(field_reader& in, const call_tools& tools, generation_call& out) {
   out.model = in.text("model").value_or(tools.model_name);
-  if (out.model == tools.model_name)
-    return;
-  const auto found = std::ranges::find(tools.single_models, out.model);
-  if (found == tools.single_models.end())
-    return in.fault({404, "there is no model '" + out.model + "' here; see /v1/models", "model",
-                     "model_not_found", 0});
-  out.each.only_model = model_id{static_cast<std::uint16_t>(found - tools.single_models.begin())};
+  if (out.model != tools.model_name)
+    pin_model(in, "model", out.model, tools, out);
 }
 
 void read_stream(field_reader& in, generation_call& out) {
@@ -47,8 +55,23 @@ void read_stream(field_reader& in, generation_call& out) {
     in.fault(*inner.first_fault());
 }
 
-/// `routing`: true, or an object with `report` and `request_score`.
-void read_routing(field_reader& in, generation_call& out) {
+void read_threshold(field_reader& in, const call_tools& tools, generation_call& out) {
+  const json* given = in.take("threshold");
+  if (given == nullptr)
+    return;
+  if (tools.threshold_max == 0)
+    return in.fault({400,
+                     "'" + in.name_of("threshold") +
+                         "' has no effect: this job's routing "
+                         "method has no threshold that a request may set",
+                     in.name_of("threshold"), "unsupported_parameter", 0});
+  if (out.each.only_model)
+    return in.fault(in.name_of("threshold"), "has no effect where one model writes all");
+  out.each.threshold = in.number("threshold", 0, tools.threshold_max);
+}
+
+/// `routing`: true, or an object with `report`, `request_score`, `model` and `threshold`.
+void read_routing(field_reader& in, const call_tools& tools, generation_call& out) {
   const json* routing = in.take("routing");
   if (routing == nullptr)
     return;
@@ -62,6 +85,9 @@ void read_routing(field_reader& in, generation_call& out) {
   out.report_routing = inner.flag("report").value_or(true);
   if (const auto score = inner.number("request_score", 0, 1))
     out.each.request_score = static_cast<float>(*score);
+  if (const auto name = inner.text("model"))
+    pin_model(inner, "model", *name, tools, out);
+  read_threshold(inner, tools, out);
   inner.refuse_others();
   if (inner.first_fault())
     in.fault(*inner.first_fault());
@@ -71,7 +97,7 @@ void read_routing(field_reader& in, generation_call& out) {
 void read_openai(field_reader& in, const call_tools& tools, generation_call& out) {
   read_model(in, tools, out);
   read_stream(in, out);
-  read_sampling(in, 1.0f, out.each);
+  read_sampling(in, tools, out.each);
   read_seed(in, "seed", out.each);
   accept_neutral_sampling(in);
   out.choices_per_prompt =
@@ -79,9 +105,8 @@ void read_openai(field_reader& in, const call_tools& tools, generation_call& out
   if (const auto most = in.whole("max_tokens", 0, UINT32_MAX))
     out.max_new_tokens = static_cast<std::uint32_t>(*most);
   out.return_token_ids = in.flag("return_token_ids").value_or(false);
-  read_routing(in, out);
+  read_routing(in, tools, out);
   in.text("user"); // whose call it is changes nothing
-  in.accept_only("logit_bias", json::object());
 }
 
 api_result<generation_call> finish(field_reader& in, generation_call& out) {
@@ -152,13 +177,13 @@ api_result<generation_call> parse_completion(const std::string& body, const call
 
 namespace {
 
-void read_generate_sampling(field_reader& in, generation_call& out) {
+void read_generate_sampling(field_reader& in, const call_tools& tools, generation_call& out) {
   const json* given = in.take("sampling_params");
   const json none = json::object();
   if (given != nullptr && !given->is_object())
     return in.fault("sampling_params", "must be an object (one for all prompts)");
   field_reader inner(given != nullptr ? *given : none, "sampling_params.");
-  read_sampling(inner, 1.0f, out.each);
+  read_sampling(inner, tools, out.each);
   read_seed(inner, "sampling_seed", out.each);
   accept_neutral_sampling(inner);
   inner.accept_only("min_new_tokens", 0);
@@ -183,13 +208,13 @@ api_result<generation_call> parse_generate(const std::string& body, const call_t
   out.model = tools.model_name;
   out.max_new_tokens = generate_tokens_default;
   field_reader in(*object);
-  read_generate_sampling(in, out);
+  read_generate_sampling(in, tools, out);
   out.stream = in.flag("stream").value_or(false);
   out.logprobs = in.flag("return_logprob").value_or(false);
   if (const auto top = in.whole("top_logprobs_num", 0, limits::top_logprobs_max))
     out.top_logprobs = static_cast<std::uint32_t>(*top);
   in.accept_only("return_text_in_logprobs", true);
-  read_routing(in, out);
+  read_routing(in, tools, out);
   const json *text = in.take("text"), *ids = in.take("input_ids");
   if ((text == nullptr) == (ids == nullptr))
     in.fault("text", "or 'input_ids' must be given, and only one of them");

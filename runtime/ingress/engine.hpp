@@ -27,6 +27,7 @@ struct generation_order {
   std::uint32_t top_logprobs = 0;     ///< likeliest tokens to tell of each position
   bool prompt_logprobs = false;       ///< tell those of the prompt's tokens too
   float request_score = std::numeric_limits<float>::quiet_NaN(); ///< for query-level routing
+  std::optional<double> threshold; ///< of the routing method; none: the job's
 };
 
 struct token_logprob {

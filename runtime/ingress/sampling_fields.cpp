@@ -1,5 +1,8 @@
 #include "runtime/ingress/sampling_fields.hpp"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <random>
 
 #include <nlohmann/json.hpp>
@@ -36,11 +39,46 @@ void read_stop(field_reader& in, generation_order& out) {
   }
 }
 
+std::optional<token_id> token_of(const std::string& name, const tokenizer& words) {
+  token_id token = -1;
+  const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), token);
+  if (fault != std::errc() || end != name.data() + name.size() || token < 0 ||
+      static_cast<std::uint32_t>(token) >= words.vocab_tokens())
+    return std::nullopt;
+  return token;
+}
+
+void read_biases(field_reader& in, const call_tools& tools, sampling_params& out) {
+  const std::string field = in.name_of("logit_bias");
+  const json* given = in.take("logit_bias");
+  if (given == nullptr)
+    return;
+  if (!given->is_object() || given->size() > limits::logit_biases_max)
+    return in.fault(field, "must be an object of at most " +
+                               std::to_string(limits::logit_biases_max) + " token ids");
+  if (!given->empty() && !tools.no_logit_biases.empty())
+    return in.fault({400, "'" + field + "' is not supported: " + tools.no_logit_biases, field,
+                     "unsupported_parameter", 0});
+  for (const auto& [name, value] : given->items()) {
+    const auto token = token_of(name, *tools.words);
+    if (!token)
+      return in.fault(field, "holds '" + name + "', which is no token id of this model");
+    if (!value.is_number() ||
+        !(std::abs(value.get<double>()) <= double{limits::logit_bias_largest}))
+      return in.fault(field, "must be from -100 to 100 for each token");
+    out.biases.push_back({*token, value.get<float>()});
+  }
+  std::ranges::sort(out.biases, {}, &logit_bias::token);
+  if (std::ranges::adjacent_find(out.biases, {}, &logit_bias::token) != out.biases.end())
+    in.fault(field, "names a token twice");
+}
+
 } // namespace
 
-void read_sampling(field_reader& in, float temperature, generation_order& out) {
+void read_sampling(field_reader& in, const call_tools& tools, generation_order& out) {
   auto& sampling = out.sampling;
-  sampling.temperature = temperature;
+  sampling.temperature = 1.0f;
+  read_biases(in, tools, sampling);
   if (const auto x = in.number("temperature", 0, 100))
     sampling.temperature = static_cast<float>(*x);
   if (const auto x = in.number("top_p", 1e-9, 1))

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -67,7 +68,13 @@ struct role_needs {
   /// Tokens are drawn with the sampling stream of the job's first model. Roles that say so draw the
   /// same token at a position wherever their distributions agree, so a judge accepts most drafts.
   bool shares_sampling_stream = false;
+  /// The role goes by the client's threshold (route_input, start_input), which is from 0 to this.
+  /// 0: it has none that a request could set.
+  double request_threshold_max = 0;
 };
+
+/// A threshold that is compared with an entropy in nats.
+inline constexpr double nats_max = 64;
 
 /// The running model's forward pass that proposes the token at `position`.
 struct route_input {
@@ -78,6 +85,7 @@ struct route_input {
   token_id proposed = -1;
   bool would_finish = false;      ///< committing `proposed` ends the request
   float request_score = no_score; ///< the client's own routing score for this request; NaN: none
+  std::optional<double> threshold = std::nullopt; ///< … and its threshold, in place of the method's
   float entropy_nats = 0;
   float entropy_normalised = 0;
   float entropy_top20_nats = 0;
@@ -124,7 +132,8 @@ struct receive_input {
 struct start_input {
   std::uint64_t seed = 0;
   std::span<const token_id> prompt;
-  float request_score = no_score; ///< see route_input
+  float request_score = no_score;                 ///< see route_input
+  std::optional<double> threshold = std::nullopt; ///< see route_input
 };
 
 struct request_start {

@@ -24,7 +24,7 @@ struct library_role {
 
 /// Raise it with a change of this interface that no size shows: of virtual functions, of the order
 /// or the meaning of fields.
-inline constexpr std::uint16_t method_interface_version = 1;
+inline constexpr std::uint16_t method_interface_version = 2;
 
 /// Version (upper 16 bits) and a digest of the compiler's ABI and the sizes of all that passes
 /// between program and library. The two must be built with the same one.

@@ -28,7 +28,9 @@ handoff sample_handoff() {
   x.position_score = {0.5f};
   x.tentative = {{{1}, {-0.5f}, {nan_score}, {{7, {-0.25f}}, {8, {-3.0f}}}}};
   x.mix = {{0.25f}, {{0.5f}, {0.5f}}};
-  x.spec = {6, 20, true, {0.7f, 40, 0.9f, 0.1f, 1234567890123ull}, 2, true, true, {0.75f}, {0, 3}};
+  x.spec = {6,    20,    true, {0.7f, 40, 0.9f, 0.1f, 1234567890123ull, {{3, -100.0f}, {9, 0.5f}}},
+            2,    true,  true, {0.75f},
+            0.42, {0, 3}};
   x.state.set(std::uint64_t{77});
   return x;
 }
@@ -152,6 +154,7 @@ BOOST_AUTO_TEST_CASE(a_handoff_keeps_every_field) {
   BOOST_TEST(got.mix.weight.value == 0.25f);
   BOOST_TEST(got.mix.distribution.size() == 2u);
   BOOST_TEST(got.spec.request_score.value == 0.75f);
+  BOOST_TEST(got.spec.threshold == 0.42);
   BOOST_TEST(got.spec.replicas == sent.spec.replicas);
   BOOST_TEST(got.spec.top_logprobs == 2u);
   BOOST_TEST((got.spec.prompt_logprobs && got.spec.pinned));
@@ -301,6 +304,28 @@ BOOST_AUTO_TEST_CASE(a_handoff_that_breaks_its_promises_is_refused) {
       {"top_p above 1", [](handoff& x) { x.spec.sampling.top_p = 1.1f; }, false},
       {"top_p NaN", [](handoff& x) { x.spec.sampling.top_p = nan_score; }, false},
       {"min_p below 0", [](handoff& x) { x.spec.sampling.min_p = -0.1f; }, false},
+      {"a bias beyond the largest",
+       [](handoff& x) {
+         x.spec.sampling.biases = {{5, 100.5f}};
+       },
+       false},
+      {"biases out of order",
+       [](handoff& x) {
+         x.spec.sampling.biases = {{5, 1.0f}, {4, 1.0f}};
+       },
+       false},
+      {"a token biased twice",
+       [](handoff& x) {
+         x.spec.sampling.biases = {{5, 1.0f}, {5, 2.0f}};
+       },
+       false},
+      {"a bias of no token",
+       [](handoff& x) {
+         x.spec.sampling.biases = {{-1, 1.0f}};
+       },
+       false},
+      {"a NaN threshold",
+       [](handoff& x) { x.spec.threshold = std::numeric_limits<double>::quiet_NaN(); }, false},
       {"min_p NaN", [](handoff& x) { x.spec.sampling.min_p = nan_score; }, false},
   };
   for (const auto& r : rows) {

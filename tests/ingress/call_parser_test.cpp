@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_field_that_is_not_known_is_named_wherever_it_stands) {
     const char *body, *param;
   };
   for (const row& x :
-       {row{R"({"prompt": "a", "logit_bias": {"5": 1}})", "logit_bias"},
+       {row{R"({"prompt": "a", "logit_bias": {"5": 101}})", "logit_bias"},
         row{R"({"prompt": "a", "stream": true, "stream_options": {"x": 1}})", "stream_options.x"},
         row{R"({"prompt": "a", "guided_json": {}})", "guided_json"},
         row{R"({"prompt": "a", "n": 257})", "n"}, row{R"({"prompt": "a", "n": 1.5})", "n"},
@@ -142,4 +142,41 @@ BOOST_AUTO_TEST_CASE(generate_reads_sglangs_names) {
   BOOST_TEST(call->each.sampling.top_k == 0u);
   BOOST_TEST(call->choices_per_prompt == 2u);
   BOOST_TEST(call->top_logprobs == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(biases_are_sorted_and_refused_where_they_can_not_be_had) {
+  const std::string body = R"({"prompt": "a", "logit_bias": {"50": -100, "7": 0.5}})";
+  const auto call = parse_completion(body, tools);
+  BOOST_REQUIRE(call);
+  BOOST_TEST((call->each.sampling.biases == std::vector<logit_bias>{{7, 0.5f}, {50, -100.0f}}));
+  call_tools on_gpu = tools;
+  on_gpu.no_logit_biases = "model m runs on a GPU";
+  const auto refused = error_of(parse_completion(body, on_gpu));
+  BOOST_TEST(refused.param == "logit_bias");
+  BOOST_TEST((refused.message.find("model m runs on a GPU") != std::string::npos));
+  BOOST_TEST(parse_completion(R"({"prompt": "a", "logit_bias": {}})", on_gpu).has_value());
+  const auto generate =
+      parse_generate(R"({"text": "a", "sampling_params": {"logit_bias": {"7": 1}}})", tools);
+  BOOST_REQUIRE(generate);
+  BOOST_TEST(generate->each.sampling.biases.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(routing_of_one_request_is_its_own) {
+  call_tools routed = tools;
+  routed.threshold_max = 1;
+  routed.single_models = {"xs", "m"};
+  const auto call = parse_completion(
+      R"({"prompt": "a", "routing": {"threshold": 0.1, "report": false}})", routed);
+  BOOST_REQUIRE(call);
+  BOOST_TEST(call->each.threshold.value() == 0.1);
+  BOOST_TEST(!call->report_routing);
+  const auto forced = parse_completion(R"({"prompt": "a", "routing": {"model": "m"}})", routed);
+  BOOST_REQUIRE(forced);
+  BOOST_TEST(forced->each.only_model->value == 1u);
+  BOOST_TEST(forced->model == "tokenrouter");
+  BOOST_TEST(error_of(parse_completion(R"({"prompt": "a", "routing": {"threshold": 0.1}})", tools))
+                 .param == "routing.threshold");
+  BOOST_TEST(
+      error_of(parse_completion(R"({"prompt": "a", "routing": {"model": "s"}})", routed)).param ==
+      "routing.model");
 }

@@ -19,8 +19,8 @@ class reference_run {
           make_role({static_cast<std::uint16_t>(i)}, s.topology, s.parameters).value());
     tokens_ = order.prompt;
     const auto entry = make_entry(s.topology, s.parameters).value();
-    auto start =
-        entry->start({order.spec.sampling.seed, order.prompt, order.spec.request_score.value});
+    auto start = entry->start({order.spec.sampling.seed, order.prompt,
+                               order.spec.request_score.value, order.spec.own_threshold()});
     model_ = order.only_model.value_or(start.model);
     state_ = std::move(start.state);
   }
@@ -96,6 +96,7 @@ class reference_run {
     in.proposed = proposal.token;
     in.would_finish = finishes(proposal.token, tokens_.size() + 1);
     in.request_score = order_.spec.request_score.value;
+    in.threshold = order_.spec.own_threshold();
     in.entropy_nats = proposal.entropy_nats;
     in.entropy_normalised = proposal.entropy_normalised;
     in.entropy_top20_nats = proposal.entropy_top20_nats;
@@ -172,8 +173,8 @@ std::vector<token_id> plain_output(const scenario& s, const submit& order, model
 
 std::vector<float> prompt_logprobs(const scenario& s, const submit& order) {
   const auto entry = make_entry(s.topology, s.parameters).value();
-  const auto start =
-      entry->start({order.spec.sampling.seed, order.prompt, order.spec.request_score.value});
+  const auto start = entry->start({order.spec.sampling.seed, order.prompt,
+                                   order.spec.request_score.value, order.spec.own_threshold()});
   const auto& backend = s.backends[order.only_model.value_or(start.model).value];
   std::vector<float> out;
   for (std::size_t i = 1; i < order.prompt.size(); ++i)

@@ -80,17 +80,29 @@ void draw_requests(dice& d, scenario& s) {
   }
 }
 
+bool takes_threshold(const scenario& s) {
+  for (std::uint16_t i = 0; i < s.topology.roles.size(); ++i)
+    if (make_role({i}, s.topology, s.parameters).value()->needs().request_threshold_max > 0)
+      return true;
+  return false;
+}
+
 /// What some clients wish beside tokens. Draws from a stream of its own, as draw_network.
 void draw_wishes(scenario& s) {
   dice d(s.seed ^ 0x7769736865730000);
   if (!d.one_in(3))
     return;
+  const float threshold_max = takes_threshold(s) ? 1.0f : 0.0f;
   for (auto& order : s.requests) {
     order.spec.prompt_logprobs = d.one_in(3);
     order.spec.top_logprobs = d.one_in(3) ? d.between(1, 3) : 0;
     if (d.one_in(5))
       order.only_model = model_id{static_cast<std::uint16_t>(
           d.between(0, static_cast<std::uint32_t>(s.backends.size()) - 1))};
+    for (token_id token = 0; d.one_in(3) && token < 3; ++token)
+      order.spec.sampling.biases.push_back({token, 200 * d.share() - 100});
+    if (threshold_max > 0 && d.one_in(3))
+      order.spec.threshold = double{threshold_max * d.share()};
   }
 }
 

@@ -122,7 +122,7 @@ void row_results::draw(std::size_t slot, const wave_end& end, std::uint32_t posi
       last && row.mix_weight > 0
           ? most_likely_of_mixture(logits(slot),
                                    std::span(in.mixes).subspan(row.mix_offset, vocab_legal_tokens_),
-                                   row.mix_weight)
+                                   row.mix_weight, row.sampling.biases)
           : sample_token(logits(slot), row.sampling, row.sample_stream, position, s.sampler);
   result.token = drawn.token;
   result.logprob = drawn.logprob;

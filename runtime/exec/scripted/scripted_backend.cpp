@@ -64,6 +64,9 @@ step_row_output answer(const scripted_options& options, std::uint64_t prefix, si
   if (sampling.temperature > 0)
     choice ^= mix(
         static_cast<std::uint64_t>(uniform_draw(sampling.seed, stream, position) * 16777216.0f));
+  for (const auto& x : sampling.biases)
+    choice = mix(choice ^ mix(static_cast<std::uint32_t>(x.token)) ^
+                 std::bit_cast<std::uint32_t>(x.bias));
   if (uniform(choice, draw::eos) < options.eos_odds || options.vocab_tokens == 1) {
     out.token = options.eos_token;
   } else {

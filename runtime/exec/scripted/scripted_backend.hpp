@@ -33,7 +33,8 @@ struct scripted_options {
 
 /// A model without weights for simulation. What it says at a position is a pure hash of (seed,
 /// weights_id, every token up to there), and at temperature > 0 of the sampling seed, stream and
-/// position as well; so rows, blocks, chunks or seeds that are mixed up change the answer.
+/// position as well, and of every logit bias of the request; so rows, blocks, chunks or seeds that
+/// are mixed up change the answer.
 ///
 /// Its KV of a position is the hash of all tokens before it and of those with it. A step walks the
 /// whole table of a row and checks that these hashes form one chain from position 0: blocks of

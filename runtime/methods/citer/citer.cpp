@@ -4,9 +4,15 @@
 
 namespace tokenrouter {
 
+role_needs citer_small::needs() const {
+  role_needs out{to_set(signal::heads), {head_}};
+  out.request_threshold_max = 1;
+  return out;
+}
+
 route_decision citer_small::route(const route_input& in, method_state&) const {
   // Written so that NaN goes to the large model.
-  const bool stay = double{in.head_score} >= threshold_;
+  const bool stay = double{in.head_score} >= in.threshold.value_or(threshold_);
   return {stay ? route_action::stay : route_action::go_drop, large_, in.head_score};
 }
 

@@ -16,7 +16,7 @@ class citer_small final : public method_role {
   citer_small(model_id large, std::string head, double threshold)
       : large_(large), head_(std::move(head)), threshold_(threshold) {}
 
-  role_needs needs() const override { return {to_set(signal::heads), {head_}}; }
+  role_needs needs() const override;
   route_decision route(const route_input& in, method_state& state) const override;
 
  private:

@@ -10,13 +10,16 @@ role_needs collm_base::needs() const {
   signal_set signals = to_set(signal::heads);
   if (composes_)
     signals = signals | signal::distribution;
-  return {signals, {head_}};
+  role_needs out{signals, {head_}};
+  out.request_threshold_max = 1;
+  return out;
 }
 
 route_decision collm_base::route(const route_input& in, method_state&) const {
   const float defer = in.head_score;
   // Written so that NaN goes to the large model.
-  if (double{defer} <= schedule_.at(in.position - in.prompt_tokens))
+  const auto schedule = in.threshold ? schedule_.to(*in.threshold) : schedule_;
+  if (double{defer} <= schedule.at(in.position - in.prompt_tokens))
     return {route_action::stay, assistant_, defer};
   route_decision out{route_action::go_drop, assistant_, defer};
   if (composes_ && !std::isnan(defer))

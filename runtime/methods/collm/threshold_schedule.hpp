@@ -18,6 +18,11 @@ class threshold_schedule {
 
   double at(std::uint32_t output_tokens) const;
 
+  /// The same with another η.
+  threshold_schedule to(double threshold) const {
+    return {form_, start_, threshold, warmup_tokens_};
+  }
+
  private:
   enum class shape : std::uint8_t { constant, linear, exponential, cosine };
 

@@ -61,6 +61,12 @@ result<glimpse_rules> rules_of(const method_parameters& p) {
 
 } // namespace
 
+role_needs glimprouter_small::needs() const {
+  role_needs out{to_set(signal::top_entropy), {}};
+  out.request_threshold_max = 3.0; // ln 20 at most
+  return out;
+}
+
 route_decision glimprouter_small::route(const route_input& in, method_state& state) const {
   const auto s = state.get<glimpse_state>();
   if (mode_of(s) == glimpse_mode::answer)
@@ -71,7 +77,7 @@ route_decision glimprouter_small::route(const route_input& in, method_state& sta
   if (s.step_tokens == 0 && s.steps_count >= first_small_steps_count_) {
     score = in.entropy_top20_nats;
     // Written so that NaN goes to the large model.
-    if (!(double{score} < threshold_))
+    if (!(double{score} < in.threshold.value_or(threshold_)))
       return {route_action::go_drop, large_, score};
   }
   return keep(rules_, in, false, large_, score, s, state);

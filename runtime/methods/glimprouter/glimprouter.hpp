@@ -33,7 +33,7 @@ class glimprouter_small final : public method_role {
       : large_(large), rules_(std::move(rules)), threshold_(threshold),
         first_small_steps_count_(first_small_steps_count) {}
 
-  role_needs needs() const override { return {to_set(signal::top_entropy), {}}; }
+  role_needs needs() const override;
   route_decision route(const route_input& in, method_state& state) const override;
 
  private:

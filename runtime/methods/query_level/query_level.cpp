@@ -34,10 +34,12 @@ bool is_known_at_admission(query_score source) {
 } // namespace
 
 role_needs query_level_judge::needs() const {
-  if (options_.source == query_score::head)
-    return {to_set(signal::heads), {options_.head}};
-  role_needs out{to_set(signal::entropy), {}};
-  out.tail_positions = options_.tail_tokens;
+  role_needs out{to_set(signal::heads), {options_.head}};
+  if (options_.source == query_score::entropy) {
+    out = {to_set(signal::entropy), {}};
+    out.tail_positions = options_.tail_tokens;
+  }
+  out.request_threshold_max = levels_.takes_own() ? 1 : 0;
   return out;
 }
 
@@ -56,8 +58,14 @@ route_decision query_level_judge::route(const route_input& in, method_state&) co
   if (in.position != in.prompt_tokens)
     return {};
   const float score = score_of(in);
-  const model_id chosen = levels_.of(double{score});
+  const model_id chosen = levels_.of(double{score}, in.threshold);
   return {chosen == smallest ? route_action::stay : route_action::go_drop, chosen, score};
+}
+
+role_needs query_level_writer::needs() const {
+  role_needs out;
+  out.request_threshold_max = takes_threshold_ ? 1 : 0;
+  return out;
 }
 
 route_decision query_level_writer::route(const route_input& in, method_state& state) const {
@@ -69,7 +77,7 @@ route_decision query_level_writer::route(const route_input& in, method_state& st
 request_start query_level_entry::start(const start_input& in) const {
   const float score =
       source_ == query_score::request ? in.request_score : prompt_hash_score(in.prompt);
-  request_start out{levels_.of(double{score}), {}};
+  request_start out{levels_.of(double{score}, in.threshold), {}};
   out.state.set(query_state{1, score});
   return out;
 }
@@ -91,7 +99,7 @@ role_result make_query_level(model_id self, const method_topology& topology,
   if (parameters.score_tail_tokens < 1)
     return fail(errc::invalid_argument, "method.score_tail_tokens: must be at least 1");
   if (is_known_at_admission(*source) || self != smallest)
-    return std::make_unique<query_level_writer>();
+    return std::make_unique<query_level_writer>(levels->takes_own());
   return std::make_unique<query_level_judge>(
       query_level_judge::options{*source, parameters.score_tail_tokens, parameters.head_kind},
       std::move(*levels));

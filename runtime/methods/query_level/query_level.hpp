@@ -44,8 +44,13 @@ class query_level_judge final : public method_role {
 /// The same role elsewhere: writes to the end. Reports the score that admission compared.
 class query_level_writer final : public method_role {
  public:
-  role_needs needs() const override { return {}; }
+  /// `takes_threshold`: a request's own decides at admission.
+  explicit query_level_writer(bool takes_threshold) : takes_threshold_(takes_threshold) {}
+  role_needs needs() const override;
   route_decision route(const route_input& in, method_state& state) const override;
+
+ private:
+  bool takes_threshold_;
 };
 
 /// Sources request and hash.

@@ -23,8 +23,10 @@ result<query_levels> query_levels::make(const method_topology& topology,
   return query_levels(std::move(thresholds));
 }
 
-model_id query_levels::of(double score) const {
+model_id query_levels::of(double score, std::optional<double> own) const {
   std::uint16_t level = 0;
+  if (own && takes_own())
+    return {static_cast<std::uint16_t>(!(score < *own))};
   for (const double threshold : thresholds_)
     level += !(score < threshold);
   return {level};

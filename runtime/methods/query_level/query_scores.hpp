@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,7 +20,11 @@ class query_levels {
                                    const method_parameters& parameters);
 
   /// The model for a score: one further up for each threshold that it reaches. NaN: the last.
-  model_id of(double score) const;
+  /// `own`: a request's, in place of the job's; requires takes_own().
+  model_id of(double score, std::optional<double> own = std::nullopt) const;
+
+  /// Of two models: there is one threshold, which a request may bring.
+  bool takes_own() const { return thresholds_.size() == 1; }
 
  private:
   explicit query_levels(std::vector<double> thresholds) : thresholds_(std::move(thresholds)) {}

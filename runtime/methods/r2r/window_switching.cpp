@@ -39,19 +39,28 @@ struct window_state {
 } // namespace
 
 role_needs window_switching::needs() const {
-  if (options_.from == source::head)
-    return {to_set(signal::heads), {"r2r"}};
+  if (options_.from == source::head) {
+    role_needs out{to_set(signal::heads), {"r2r"}};
+    out.request_threshold_max = 1;
+    return out;
+  }
   return {options_.simple_entropy_nats ? signal::evidence | signal::entropy
                                        : to_set(signal::evidence),
           {}};
 }
 
+/// The client's threshold stands for that of the head; others are of the evidence.
+double window_switching::threshold_of(const route_input& in) const {
+  return options_.from == source::head ? in.threshold.value_or(options_.threshold)
+                                       : options_.threshold;
+}
+
 bool window_switching::is_simple(const route_input& in, float value) const {
   if (!options_.simple_entropy_nats)
-    return double{value} < options_.threshold;
+    return double{value} < threshold_of(in);
   if (std::isnan(value) || std::isnan(in.entropy_nats))
     return false;
-  return double{value} < options_.threshold ||
+  return double{value} < threshold_of(in) ||
          double{in.entropy_nats} < *options_.simple_entropy_nats;
 }
 
@@ -66,7 +75,7 @@ switch_decision window_switching::decide(const route_input& in, method_state& st
   } else {
     s.push(value, options_.window_tokens);
     const double mean = s.mean();
-    out = {!(mean < options_.threshold), static_cast<float>(mean)};
+    out = {!(mean < threshold_of(in)), static_cast<float>(mean)};
     if (!out.to_large)
       s.clear();
   }

@@ -28,6 +28,7 @@ class window_switching final : public switching_strategy {
   switch_decision decide(const route_input& in, method_state& state) const override;
 
  private:
+  double threshold_of(const route_input& in) const;
   bool is_simple(const route_input& in, float value) const;
 
   options options_;

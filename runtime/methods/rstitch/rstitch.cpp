@@ -39,12 +39,25 @@ result<rstitch_options> options_of(const method_parameters& p) {
                          p.on_return == "keep_llm"};
 }
 
+role_needs needs_of(entropy_unit unit) {
+  role_needs out{to_set(signal::entropy), {}};
+  out.request_threshold_max = unit == entropy_unit::nats ? nats_max : 1;
+  return out;
+}
+
 } // namespace
 
 role_needs rstitch_small::needs() const {
-  if (asks_head_)
-    return {signal::entropy | signal::heads, {"rstitch"}};
-  return {to_set(signal::entropy), {}};
+  role_needs out = needs_of(unit_);
+  if (asks_head_) {
+    out.signals = out.signals | signal::heads;
+    out.heads = {"rstitch"};
+  }
+  return out;
+}
+
+role_needs rstitch_large::needs() const {
+  return needs_of(unit_);
 }
 
 route_decision rstitch_small::route(const route_input& in, method_state& state) const {
@@ -52,7 +65,7 @@ route_decision rstitch_small::route(const route_input& in, method_state& state) 
   if (state.get<rstitch_state>().own_position_end == in.position + 1)
     return {route_action::stay, large_, entropy};
   // Both written so that NaN goes to the large model.
-  const bool simple = double{entropy} <= threshold_;
+  const bool simple = double{entropy} <= in.threshold.value_or(threshold_);
   const bool waved_through =
       asks_head_ && !std::isnan(entropy) && double{in.head_score} < head_threshold;
   return {simple || waved_through ? route_action::stay : route_action::go_drop, large_, entropy};
@@ -60,7 +73,7 @@ route_decision rstitch_small::route(const route_input& in, method_state& state) 
 
 route_decision rstitch_large::route(const route_input& in, method_state& state) const {
   const float entropy = entropy_of(in, unit_);
-  if (!(double{entropy} <= threshold_))
+  if (!(double{entropy} <= in.threshold.value_or(threshold_)))
     return {route_action::stay, small_, entropy};
   if (keeps_token_)
     return {route_action::go_keep, small_, entropy};

@@ -37,7 +37,7 @@ class rstitch_large final : public method_role {
   rstitch_large(model_id small, double threshold, entropy_unit unit, bool keeps_token)
       : small_(small), threshold_(threshold), unit_(unit), keeps_token_(keeps_token) {}
 
-  role_needs needs() const override { return {to_set(signal::entropy), {}}; }
+  role_needs needs() const override;
   route_decision route(const route_input& in, method_state& state) const override;
 
  private:

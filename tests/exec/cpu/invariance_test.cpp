@@ -158,6 +158,29 @@ BOOST_AUTO_TEST_CASE(a_row_is_the_same_wherever_its_blocks_lie_beside_nan) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(biases_of_a_row_change_its_own_draw_and_nothing_else) {
+  const fixture f(compute_type::bfloat16);
+  const auto model = load(f.options, 4 * request_count);
+  step_input in;
+  for (std::uint32_t i = 0; i < request_count; ++i) {
+    auto s = f.request(i);
+    add_row(in, s, static_cast<std::uint32_t>(s.tokens.size()), true);
+    if (i % 3 == 0)
+      in.rows.back().sampling.biases = {{7, 100.0f}};
+  }
+  const auto records = run(*model, in);
+  for (std::uint32_t i = 0; i < request_count; ++i) {
+    row_record record = records.at(i);
+    if (i % 3 == 0) {
+      BOOST_TEST(record.out.token == 7);
+      BOOST_TEST(record.out.logprob <= f.alone[i].out.logprob);
+      record.out.token = f.alone[i].out.token;
+      record.out.logprob = f.alone[i].out.logprob;
+    }
+    f.expect_same(record, i);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(long_prompts_cross_waves_unchanged) {
   for (const auto compute : both_types) {
     fixture f(compute);

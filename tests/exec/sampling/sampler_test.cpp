@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/exec/mixture.hpp"
 #include "runtime/exec/sampler.hpp"
 
 using namespace tokenrouter;
@@ -183,4 +184,37 @@ BOOST_AUTO_TEST_CASE(a_draw_depends_on_seed_stream_and_position_alone) {
   }
   for (const auto& [what, tokens] : varied)
     BOOST_TEST(tokens.size() > 10u);
+}
+
+BOOST_AUTO_TEST_CASE(a_bias_changes_what_is_drawn_and_not_its_logprob) {
+  const auto logits = logits_of({0.5, 0.3, 0.2});
+  sampling_params greedy;
+  greedy.biases = {{1, 1.0f}};
+  const auto raised = sample(logits, greedy);
+  BOOST_TEST(raised.token == 1);
+  BOOST_TEST(raised.logprob == static_cast<float>(std::log(0.3)), tt::tolerance(1e-5f));
+  greedy.biases = {{0, -0.4f}, {2, -100.0f}, {700, 100.0f}};
+  BOOST_TEST(sample(logits, greedy).token == 0); // e^-0.4 · 0.5 > 0.3; 700 is no token
+  greedy.biases[0].bias = -0.6f;
+  BOOST_TEST(sample(logits, greedy).token == 1);
+
+  sampling_params drawn = at_temperature(1.0f);
+  drawn.biases = {{0, -100.0f}, {2, std::log(3.0f)}};
+  BOOST_TEST(chi_square(logits, drawn, normalised({0, 0.3, 0.6}), 3000) < 11);
+  drawn.top_k = 1; // of the biased logits
+  BOOST_TEST(sample(logits, drawn).token == 2);
+  drawn.biases = {{0, 0.0f}};
+  drawn.top_k = 0;
+  for (std::uint32_t n = 0; n < 50; ++n)
+    BOOST_TEST(sample(logits, drawn, n).token == sample(logits, at_temperature(1.0f), n).token);
+}
+
+BOOST_AUTO_TEST_CASE(a_bias_counts_in_a_mixture_too) {
+  const auto logits = logits_of({0.5, 0.3, 0.2});
+  const std::vector<float> other{0.0f, 0.2f, 0.8f};
+  BOOST_TEST(most_likely_of_mixture(logits, other, 0.5f).token == 2);
+  const std::vector<logit_bias> biases{{1, 1.0f}, {2, -1.0f}};
+  const auto biased = most_likely_of_mixture(logits, other, 0.5f, biases);
+  BOOST_TEST(biased.token == 1);
+  BOOST_TEST(biased.logprob == std::log(0.25f), tt::tolerance(1e-4f));
 }

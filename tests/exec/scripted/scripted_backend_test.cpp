@@ -183,6 +183,21 @@ BOOST_AUTO_TEST_CASE(sampling_mixes_in_seed_and_position_only_above_temperature_
   BOOST_TEST(drawn.entropy_nats == expected(options, text, 12).entropy_nats);
 }
 
+BOOST_AUTO_TEST_CASE(biases_change_the_token_and_no_signal) {
+  const tokens text = some_tokens(12);
+  sampling_params biased;
+  std::set<float> logprobs;
+  for (const float bias : {0.0f, 1.0f, 2.0f}) {
+    biased.biases = {{3, bias}};
+    const auto out = run(model, {{text, 0, 12, {0}, true, biased}})[0];
+    check_equal(out, expected(options, text, 12, biased));
+    BOOST_TEST(out.entropy_nats == expected(options, text, 12).entropy_nats);
+    logprobs.insert(out.logprob);
+  }
+  logprobs.insert(expected(options, text, 12).logprob);
+  BOOST_TEST(logprobs.size() == 4u);
+}
+
 BOOST_AUTO_TEST_CASE(end_token_and_signals_follow_their_options) {
   options.eos_odds = 0.25;
   options.entropy_nats = {1.0f, 2.0f};
