@@ -15,9 +15,10 @@
 namespace tokenrouter {
 
 /// Every message that crosses ranks. The place in the list is its kind on the wire: append only.
-using wire_messages = std::tuple<handoff, handoff_gap, commit_batch, request_failed, release,
-                                 released, rank_ready, end_job, announce, replica_report,
-                                 batching_update, shard_invite, shard_step, shard_awake>;
+using wire_messages =
+    std::tuple<handoff, handoff_gap, commit_batch, request_failed, release, released, rank_ready,
+               end_job, announce, replica_report, batching_update, shard_invite, shard_step,
+               shard_awake, status_query, replica_status>;
 
 namespace detail {
 

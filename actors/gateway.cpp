@@ -174,6 +174,16 @@ gateway_actor::behavior_type gateway(self_pointer self, gateway_options options)
       [self](commit_batch& x) { split(self, std::move(x)); },
       [self](request_failed& x) { forward(self, x.request, std::move(x)); },
       [self](const released& x) { forward(self, x.request, x); },
+      [self](const ask_status& x) {
+        auto& box = self->state;
+        box.status_asker = caf::actor_cast<status_client>(self->current_sender());
+        for (const replica_id replica : box.replicas)
+          self->send(box.options.questions, status_query{x.number, box.options.self, replica});
+      },
+      [self](const replica_status& x) {
+        if (self->state.status_asker)
+          self->send(self->state.status_asker, x);
+      },
       [self](const request_ended& x) { forget(self->state, x); },
   };
 }

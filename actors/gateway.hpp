@@ -23,7 +23,12 @@ using gateway_actor = caf::typed_actor<caf::reacts_to<open_gateway>,   ///< the 
                                        caf::reacts_to<commit_batch>,   ///< tokens of one step
                                        caf::reacts_to<request_failed>, ///< one cannot go on
                                        caf::reacts_to<released>,       ///< a replica has let go
+                                       caf::reacts_to<ask_status>,     ///< how are the replicas?
+                                       caf::reacts_to<replica_status>, ///< one of them answers
                                        caf::reacts_to<request_ended>>; ///< one is answered
+
+/// Where a gateway's own questions go: the switchboard of its rank.
+using gateway_outlet = caf::typed_actor<caf::reacts_to<status_query>>;
 
 struct gateway_options {
   rank_id self;
@@ -31,7 +36,8 @@ struct gateway_options {
   std::vector<admission_model> models;       ///< of the job; pools are filled in when it opens
   std::uint32_t vocab_tokens = 0;            ///< ids below are legal for every model
   request_outlet outlet;
-  tracer_actor tracer; ///< null: no trace
+  gateway_outlet questions; ///< null: none are asked
+  tracer_actor tracer;      ///< null: no trace
   std::function<std::unique_ptr<text_stream>()> make_text;
   std::function<std::uint64_t()> now_us;
 };
@@ -54,6 +60,7 @@ struct gateway_box {
   std::vector<std::vector<std::uint32_t>> load; ///< live requests for each model and replica
   std::unordered_map<std::uint64_t, request_id> by_tag;
   std::uint64_t late_messages = 0; ///< for requests that are over
+  status_client status_asker;      ///< of the newest question; null: none yet
 };
 
 gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_box> self,

@@ -29,6 +29,12 @@ struct submit {
   std::vector<std::string> stop;        ///< the text ends before the first of these; none is empty
 };
 
+/// status client → gateway: asks every replica; each answers with a `replica_status` of that number
+/// to the sender of the newest question. None comes before the job is ready.
+struct ask_status {
+  std::uint64_t number = 0;
+};
+
 /// client → gateway → request. Unknown tags are ignored: it may just have ended.
 struct cancel {
   std::uint64_t client_tag = 0;
@@ -186,6 +192,7 @@ struct job_finished {
 } // namespace tokenrouter
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::submit)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::ask_status)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::cancel)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::token_delta)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::request_done)

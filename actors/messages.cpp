@@ -101,6 +101,14 @@ bool valid(const batching_update& x) {
   return valid_model(x.to.model) && x.thresholds.size() <= limits::models_max;
 }
 
+bool valid(const status_query& x) {
+  return valid_model(x.to.model);
+}
+
+bool valid(const replica_status& x) {
+  return valid_model(x.from.model) && x.used_blocks <= x.total_blocks;
+}
+
 bool valid(const rank_ready& x) {
   return std::all_of(x.replicas.begin(), x.replicas.end(),
                      [](const auto& r) { return valid_model(r.replica.model); });

@@ -277,6 +277,33 @@ struct batching_update {
   }
 };
 
+/// gateway → every scheduler: how is it?
+struct status_query {
+  std::uint64_t number = 0; ///< of the gateway's questions
+  rank_id home;             ///< who asks
+  replica_id to;
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, status_query& x) {
+    return f(x.number, x.home, x.to);
+  }
+};
+
+/// scheduler → gateway of `home`: answers `status_query`.
+struct replica_status {
+  std::uint64_t number = 0;
+  rank_id home;
+  replica_id from;
+  std::uint32_t total_blocks = 0;
+  std::uint32_t used_blocks = 0; ///< held for requests, parked ones included; cache alone is not
+  std::uint64_t step_age_us = 0; ///< how long the model has been at its step; 0: none under way
+
+  template <class Inspector>
+  friend auto inspect(Inspector& f, replica_status& x) {
+    return f(x.number, x.home, x.from, x.total_blocks, x.used_blocks, x.step_age_us);
+  }
+};
+
 /// What a rank tells of a replica it hosts.
 struct replica_facts {
   replica_id replica;
@@ -356,6 +383,8 @@ bool valid(const release& x);
 bool valid(const released& x);
 bool valid(const replica_report& x);
 bool valid(const batching_update& x);
+bool valid(const status_query& x);
+bool valid(const replica_status& x);
 bool valid(const rank_ready& x);
 bool valid(const shard_invite& x);
 bool valid(const shard_step& x);

@@ -28,6 +28,9 @@ using request_client = caf::typed_actor<caf::reacts_to<token_delta>, caf::reacts
 using request_outlet =
     caf::typed_actor<caf::reacts_to<announce>, caf::reacts_to<handoff>, caf::reacts_to<release>>;
 
+/// Who is told how replicas are.
+using status_client = caf::typed_actor<caf::reacts_to<replica_status>>;
+
 /// Who keeps the table of requests: the gateway.
 using request_registry = caf::typed_actor<caf::reacts_to<request_ended>>;
 

@@ -1,5 +1,6 @@
 #include "actors/scheduler.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 namespace tokenrouter {
@@ -75,7 +76,7 @@ void start_step(self_pointer self, const lease_grant& grant) {
     request_tick(self);
     return;
   }
-  box.work->sent_us = now_us;
+  box.work->sent_us = box.step_sent_us = now_us;
   for (std::uint16_t i = 1; i < box.options.shards; ++i)
     self->send(box.options.outlet, shard_step{{box.options.config.self, i}, box.work->in});
   self->send(box.options.model, run_step{std::move(box.work)});
@@ -111,6 +112,19 @@ void tick(self_pointer self) {
   box.leasing = true;
   self->request(box.options.pool, caf::infinite, std::move(*lacking))
       .then([self](const lease_grant& grant) { start_step(self, grant); });
+}
+
+void tell_status(self_pointer self, const status_query& x) {
+  const auto& box = self->state;
+  replica_status out{x.number, x.home, x.to, 0, 0, 0};
+  if (!box.work)
+    out.step_age_us = std::max<std::uint64_t>(box.options.now_us() - box.step_sent_us, 1);
+  self->request(box.options.pool, caf::infinite, caf::get_atom::value)
+      .then([self, out](const pool_facts& pool) mutable {
+        out.total_blocks = pool.total_blocks;
+        out.used_blocks = pool.total_blocks - pool.free_blocks - pool.cached_blocks;
+        self->send(self->state.options.outlet, out);
+      });
 }
 
 } // namespace
@@ -160,6 +174,7 @@ scheduler_actor::behavior_type scheduler(self_pointer self, scheduler_options op
         flush(self);
         request_tick(self);
       },
+      [self](const status_query& x) { tell_status(self, x); },
       [self](caf::tick_atom) { tick(self); },
   };
 }

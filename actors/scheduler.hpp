@@ -23,14 +23,14 @@ using scheduler_actor = caf::typed_actor<caf::reacts_to<announce>,        ///< a
                                          caf::reacts_to<batching_update>, ///< new thresholds
                                          caf::reacts_to<prefix_hit>,      ///< cached KV it has
                                          caf::reacts_to<step_done>,       ///< the model's answer
+                                         caf::reacts_to<status_query>,    ///< how is it?
                                          caf::reacts_to<caf::tick_atom>>; ///< form a step
 
 /// Where a scheduler's messages go: the switchboard of its rank.
-using scheduler_outlet =
-    caf::typed_actor<caf::reacts_to<handoff>, caf::reacts_to<handoff_gap>,
-                     caf::reacts_to<commit_batch>, caf::reacts_to<request_failed>,
-                     caf::reacts_to<released>, caf::reacts_to<replica_report>,
-                     caf::reacts_to<shard_step>, caf::reacts_to<shard_awake>>;
+using scheduler_outlet = caf::typed_actor<
+    caf::reacts_to<handoff>, caf::reacts_to<handoff_gap>, caf::reacts_to<commit_batch>,
+    caf::reacts_to<request_failed>, caf::reacts_to<released>, caf::reacts_to<replica_report>,
+    caf::reacts_to<shard_step>, caf::reacts_to<shard_awake>, caf::reacts_to<replica_status>>;
 
 struct scheduler_options {
   scheduler_config config;
@@ -50,6 +50,7 @@ struct scheduler_box {
   scheduler_options options;
   scheduler_effects effects;
   std::shared_ptr<step_work> work; ///< null while a step is under way
+  std::uint64_t step_sent_us = 0;  ///< of the last one
   bool tick_sent = false;
   bool leasing = false;
   std::uint64_t timer_us = 0; ///< when a delayed step is tried again; 0: no timer

@@ -54,6 +54,12 @@ void deliver(self_pointer self, replica_report&& x) {
 void deliver(self_pointer self, batching_update&& x) {
   deliver_to_scheduler(self, std::move(x));
 }
+void deliver(self_pointer self, status_query&& x) {
+  deliver_to_scheduler(self, std::move(x));
+}
+void deliver(self_pointer self, replica_status&& x) {
+  hand(self, self->state.local.gateway, std::move(x));
+}
 void deliver(self_pointer self, rank_ready&& x) {
   hand(self, self->state.local.supervisor, std::move(x));
 }
@@ -119,6 +125,12 @@ rank_id destination(const switchboard_options&, const replica_report&) {
 rank_id destination(const switchboard_options& o, const batching_update& x) {
   return rank_of(o, x.to);
 }
+rank_id destination(const switchboard_options& o, const status_query& x) {
+  return rank_of(o, x.to);
+}
+rank_id destination(const switchboard_options&, const replica_status& x) {
+  return x.home;
+}
 rank_id destination(const switchboard_options&, const rank_ready&) {
   return {0};
 }
@@ -176,6 +188,8 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
       [self](released& x) { route(self, std::move(x)); },
       [self](replica_report& x) { route(self, std::move(x)); },
       [self](batching_update& x) { route(self, std::move(x)); },
+      [self](status_query& x) { route(self, std::move(x)); },
+      [self](replica_status& x) { route(self, std::move(x)); },
       [self](rank_ready& x) { route(self, std::move(x)); },
       [self](end_job& x) { route(self, std::move(x)); },
       [self](shard_step& x) { route(self, std::move(x)); },

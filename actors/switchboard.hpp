@@ -33,6 +33,8 @@ using switchboard_actor =
                      caf::reacts_to<released>,        ///< to the gateway of the request's home
                      caf::reacts_to<replica_report>,  ///< to the planner
                      caf::reacts_to<batching_update>, ///< to the scheduler of `to`
+                     caf::reacts_to<status_query>,    ///< to the scheduler of `to`
+                     caf::reacts_to<replica_status>,  ///< to the gateway of `home`
                      caf::reacts_to<rank_ready>,      ///< to the supervisor of rank 0
                      caf::reacts_to<end_job>,         ///< to the supervisor of `to`
                      caf::reacts_to<shard_step>,      ///< to the shard `to`

@@ -100,6 +100,7 @@ result<void> serving::start(job_view& view) {
   options.facts = engine_facts_of(view);
   options.requests_max = settings_.requests_max;
   options.find_fault = [&actors = view.actors] { return actors.find_silent_peers(); };
+  options.step_timeout_us = std::uint64_t{settings_.step_timeout_ms} * 1000;
   engine_ =
       std::make_unique<gateway_engine>(view.system, view.actors.gateway(), std::move(options));
   service_options endpoints;

@@ -68,9 +68,14 @@ request_client::behavior_type gateway_engine::client(request_client::stateful_po
   };
 }
 
+status_client::behavior_type gateway_engine::asker(status_client::stateful_pointer<client_box>,
+                                                   gateway_engine* owner) {
+  return {[owner](const replica_status& x) { owner->take_status(x); }};
+}
+
 gateway_engine::gateway_engine(caf::actor_system& system, gateway_actor gateway, options settings)
     : options_(std::move(settings)), loop_(reactor::of(system)), gateway_(std::move(gateway)),
-      client_(system.spawn(client, this)) {
+      client_(system.spawn(client, this)), asker_(system.spawn(asker, this)) {
   counts_.models.resize(options_.facts.models.size());
   loop_.attach(this);
 }
@@ -82,6 +87,7 @@ gateway_engine::~gateway_engine() {
 void gateway_engine::on_ready(const std::vector<replica_facts>& replicas) {
   const std::lock_guard guard(mutex_);
   for (const auto& x : replicas) {
+    replicas_.push_back(x.replica);
     counts_.models.at(x.replica.model.value).pool_tokens += x.pool_tokens;
     counts_.pool_tokens_min = counts_.pool_tokens_min == 0
                                   ? x.pool_tokens
@@ -109,7 +115,10 @@ void gateway_engine::close(const std::string& why) {
   }
   loop_.detach(this);
   caf::anon_send_exit(client_, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(asker_, caf::exit_reason::user_shutdown);
   client_ = nullptr;
+  asker_ = nullptr;
+  status_ = {};
   gateway_ = nullptr;
 }
 
@@ -150,7 +159,7 @@ void gateway_engine::cancel_all() {
   push(std::move(x));
 }
 
-void gateway_engine::ask_alive(std::function<void(std::string)> answer) {
+void gateway_engine::ask_status(std::function<void(std::string)> answer) {
   command x;
   x.answer = std::move(answer);
   push(std::move(x));
@@ -205,18 +214,74 @@ void gateway_engine::carry_out(command&& x) {
       caf::send_as(client_, gateway_, tokenrouter::cancel{generation});
     break;
   case command::kind::ask:
-    x.answer(options_.find_fault ? options_.find_fault() : std::string());
+    begin_status(std::move(x.answer));
     break;
   }
+}
+
+void gateway_engine::begin_status(std::function<void(std::string)> answer) {
+  const std::string fault = options_.find_fault ? options_.find_fault() : std::string();
+  if (!fault.empty() || replicas_.empty() || closed_)
+    return answer(fault);
+  status_.waiting.push_back(std::move(answer));
+  if (status_.waiting.size() > 1)
+    return;
+  status_.missing = replicas_;
+  status_.answers.clear();
+  note_unanswered();
+  caf::send_as(asker_, gateway_, tokenrouter::ask_status{++status_.number});
+}
+
+void gateway_engine::take_status(const replica_status& x) {
+  if (x.number != status_.number || std::erase(status_.missing, x.from) == 0)
+    return;
+  status_.answers.push_back(x);
+  note_unanswered();
+  if (!status_.missing.empty())
+    return;
+  {
+    const std::lock_guard guard(mutex_);
+    for (auto& model : counts_.models)
+      model.kv_usage_share = 0;
+    for (const auto& one : status_.answers) {
+      double& most = counts_.models.at(one.from.model.value).kv_usage_share;
+      if (one.total_blocks > 0)
+        most = std::max(most, double{one.used_blocks} / one.total_blocks);
+    }
+  }
+  const std::string fault = find_hung();
+  for (auto& answer : std::exchange(status_.waiting, {}))
+    answer(fault);
+}
+
+void gateway_engine::note_unanswered() {
+  std::string names;
+  for (const replica_id x : status_.missing) {
+    const auto& model = options_.facts.models.at(x.model.value);
+    names += (names.empty() ? "" : ", ") + model.name + " on rank " +
+             std::to_string(model.ranks.at(x.index));
+  }
+  const std::lock_guard guard(mutex_);
+  counts_.unanswered = std::move(names);
+}
+
+std::string gateway_engine::find_hung() const {
+  for (const auto& x : status_.answers) {
+    if (options_.step_timeout_us == 0 || x.step_age_us <= options_.step_timeout_us)
+      continue;
+    const auto& model = options_.facts.models.at(x.from.model.value);
+    return model.name + " on rank " + std::to_string(model.ranks.at(x.from.index)) +
+           " has been at one step for " + std::to_string(x.step_age_us / 1000) + " ms";
+  }
+  return {};
 }
 
 void gateway_engine::start(command&& x) {
   {
     const std::lock_guard guard(mutex_);
     ++counts_.waiting;
-    counts_.live_tokens += x.order.prompt.size();
   }
-  generations_.emplace(x.generation, live_generation{std::move(x.sink), x.order.prompt.size(), 0});
+  generations_.emplace(x.generation, live_generation{std::move(x.sink), 0});
   if (!closed_)
     caf::send_as(client_, gateway_, submit_of(x.generation, std::move(x.order)));
 }
@@ -236,7 +301,6 @@ void gateway_engine::take_delta(const token_delta& x) {
     delta.tokens.push_back(token_of(one));
   {
     const std::lock_guard guard(mutex_);
-    counts_.live_tokens += x.commits.size();
     counts_.waiting -= first ? 1 : 0;
     counts_.running += first ? 1 : 0;
     for (const auto& one : x.commits)
@@ -269,7 +333,6 @@ void gateway_engine::end(std::unordered_map<std::uint64_t, live_generation>::ite
     const std::lock_guard guard(mutex_);
     auto& group = live.output_tokens == 0 ? counts_.waiting : counts_.running;
     --group;
-    counts_.live_tokens -= live.prompt_tokens + live.output_tokens;
     counts_.handoffs += x.handoffs;
     counts_.ttft_us += x.ttft_us;
     counts_.ttft_count += live.output_tokens > 0 ? 1 : 0;

@@ -28,6 +28,7 @@ class gateway_engine final : public engine, private poller {
     engine_facts facts;
     std::uint32_t requests_max = 256;        ///< under way at a time
     std::function<std::string()> find_fault; ///< reactor's thread: what is wrong; empty: nothing
+    std::uint64_t step_timeout_us = 0;       ///< a model longer at one step hangs; 0: none does
   };
 
   gateway_engine(caf::actor_system& system, gateway_actor gateway, options settings);
@@ -49,7 +50,7 @@ class gateway_engine final : public engine, private poller {
   result<std::uint64_t> submit(generation_order order,
                                std::shared_ptr<generation_sink> sink) override;
   void cancel(std::uint64_t generation) override;
-  void ask_alive(std::function<void(std::string)> answer) override;
+  void ask_status(std::function<void(std::string)> answer) override;
 
   /// No generation starts any more; those under way go on.
   void begin_drain();
@@ -67,12 +68,20 @@ class gateway_engine final : public engine, private poller {
     std::shared_ptr<generation_sink> sink;
     std::function<void(std::string)> answer;
   };
+  /// One question to all replicas; who asks meanwhile waits for the same answers.
+  struct status_round {
+    std::uint64_t number = 0;
+    std::vector<std::function<void(std::string)>> waiting;
+    std::vector<replica_id> missing;
+    std::vector<replica_status> answers;
+  };
   struct live_generation {
     std::shared_ptr<generation_sink> sink;
-    std::uint64_t prompt_tokens = 0;
     std::uint64_t output_tokens = 0;
   };
   struct client_box {};
+  static status_client::behavior_type asker(status_client::stateful_pointer<client_box> self,
+                                            gateway_engine* owner);
   static request_client::behavior_type client(request_client::stateful_pointer<client_box> self,
                                               gateway_engine* owner);
 
@@ -86,14 +95,21 @@ class gateway_engine final : public engine, private poller {
   void start(command&& x);
   void take_delta(const token_delta& x);
   void take_done(const request_done& x);
+  void begin_status(std::function<void(std::string)> answer);
+  void take_status(const replica_status& x);
+  void note_unanswered();
+  std::string find_hung() const;
   void end(std::unordered_map<std::uint64_t, live_generation>::iterator at, generation_end&& x);
 
   options options_;
   reactor& loop_;
   gateway_actor gateway_;
   request_client client_;
+  status_client asker_;
   std::unordered_map<std::uint64_t, live_generation> generations_; ///< reactor's thread only
   bool closed_ = false;                                            ///< reactor's thread only
+  std::vector<replica_id> replicas_;                               ///< reactor's thread only
+  status_round status_;                                            ///< reactor's thread only
 
   std::atomic<std::uint32_t> live_{0};
   mutable std::mutex mutex_; ///< guards all below

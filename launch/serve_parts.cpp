@@ -16,8 +16,8 @@ engine_facts engine_facts_of(const job_view& view) {
     engine_model model;
     model.name = planned.name;
     model.role = view.config.models[i].role;
-    for (const rank_id rank : planned.ranks)
-      model.ranks.push_back(rank.value);
+    for (std::size_t shard = 0; shard < planned.ranks.size(); shard += planned.shards)
+      model.ranks.push_back(planned.ranks[shard].value);
     model.context_tokens_max = planned.context_tokens_max;
     facts.models.push_back(std::move(model));
   }

@@ -85,6 +85,7 @@ void rank_actors::spawn_gateway() {
   options.models = plan_.admission;
   options.vocab_tokens = plan_.vocab_tokens;
   options.outlet = switchboard_;
+  options.questions = switchboard_;
   options.tracer = tracer_;
   options.make_text = plan_.make_text;
   options.now_us = [this] { return reactor_.now_us(); };

@@ -83,6 +83,7 @@ constexpr std::string_view keys[] = {
     "serve.idle_timeout_ms",
     "serve.write_timeout_ms",
     "serve.drain_timeout_ms",
+    "serve.step_timeout_ms",
     "compute_dtype",
     "prefill_chunk_tokens",
     "max_batch_rows",

@@ -33,6 +33,7 @@ void read_serve(const yaml_view& view, serve_settings& out) {
   take(view.child("idle_timeout_ms").whole(1, day_ms), out.idle_timeout_ms);
   take(view.child("write_timeout_ms").whole(1, day_ms), out.write_timeout_ms);
   take(view.child("drain_timeout_ms").whole(0, day_ms), out.drain_timeout_ms);
+  take(view.child("step_timeout_ms").whole(0, day_ms), out.step_timeout_ms);
 }
 
 } // namespace tokenrouter

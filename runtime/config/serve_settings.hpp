@@ -23,6 +23,7 @@ struct serve_settings {
   std::uint32_t idle_timeout_ms = 75'000;    ///< between requests of one connection
   std::uint32_t write_timeout_ms = 30'000;   ///< without any byte taken by the client
   std::uint32_t drain_timeout_ms = 30'000;   ///< for requests under way after SIGTERM
+  std::uint32_t step_timeout_ms = 60'000;    ///< a model longer at one step is unhealthy; 0: never
 };
 
 } // namespace tokenrouter

@@ -79,7 +79,7 @@ class generation_sink {
 struct engine_model {
   std::string name;
   std::string role;
-  std::vector<std::uint32_t> ranks; ///< of each replica
+  std::vector<std::uint32_t> ranks; ///< of each replica's leading shard
   std::uint32_t context_tokens_max = 0;
 };
 
@@ -100,21 +100,22 @@ struct engine_model_counts {
   std::uint64_t computed_tokens = 0;
   std::uint64_t cached_tokens = 0;
   std::uint64_t pool_tokens = 0; ///< of all replicas; 0 while loading
+  double kv_usage_share = 0;     ///< of its fullest replica's pool, when last asked
 };
 
 struct engine_counts {
   engine_phase phase = engine_phase::loading;
-  std::string why;               ///< with engine_phase::failed
-  std::uint32_t waiting = 0;     ///< no token yet
-  std::uint32_t running = 0;     ///< some tokens, no end yet
-  std::uint64_t live_tokens = 0; ///< prompt and output of both
-  std::uint64_t handoffs = 0;    ///< of requests that have ended
-  std::uint64_t ttft_us = 0;     ///< of all that have a first token and have ended, added up
-  std::uint64_t ttft_count = 0;  ///< … and how many those are
-  std::uint64_t finished = 0;    ///< by stop or length
+  std::string why;              ///< with engine_phase::failed
+  std::uint32_t waiting = 0;    ///< no token yet
+  std::uint32_t running = 0;    ///< some tokens, no end yet
+  std::uint64_t handoffs = 0;   ///< of requests that have ended
+  std::uint64_t ttft_us = 0;    ///< of all that have a first token and have ended, added up
+  std::uint64_t ttft_count = 0; ///< … and how many those are
+  std::uint64_t finished = 0;   ///< by stop or length
   std::uint64_t cancelled = 0;
   std::uint64_t failed = 0;
   std::uint32_t pool_tokens_min = 0; ///< smallest pool: what one request may hold at most
+  std::string unanswered; ///< replicas that were asked how they are and did not answer yet
   std::vector<engine_model_counts> models;
 };
 
@@ -135,9 +136,10 @@ class engine {
   /// Its sink is told of the end all the same. Unknown or ended: no effect.
   virtual void cancel(std::uint64_t generation) = 0;
 
-  /// Calls `answer` from the control thread as soon as it has a turn: it lives. The text names what
-  /// is wrong with the job, and is empty if nothing is. Never called if the engine is gone.
-  virtual void ask_alive(std::function<void(std::string)> answer) = 0;
+  /// Asks every replica how it is, and calls `answer` from the control thread when all have said so
+  /// (`counts` knows it then) or something is wrong. The text names that, and is empty if nothing
+  /// is. Never called if a replica never answers, or the engine is gone.
+  virtual void ask_status(std::function<void(std::string)> answer) = 0;
 };
 
 } // namespace tokenrouter

@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t read_ahead_bytes_max = 65'536;
 constexpr std::uint32_t linger_ms = 1000;
+constexpr const char* go_on = "HTTP/1.1 100 Continue\r\n\r\n"; ///< changes nothing, at any time
 
 /// One connection. Everything runs on its socket's strand. It reads a call, hands it to the service
 /// and stays ready to read, so that it notices when the client goes away; what is written waits in
@@ -64,6 +65,7 @@ class http_session final : public exchange, public std::enable_shared_from_this<
   void dispatch();
   void refuse_call(error_code ec);
   void watch();
+  void on_half_close();
   void on_watch(error_code ec, std::size_t bytes);
   void answer_done();
   void send(std::string bytes);
@@ -74,7 +76,7 @@ class http_session final : public exchange, public std::enable_shared_from_this<
   void set_deadline(std::uint32_t ms);
   void set_busy(bool busy);
   void uncount();
-  std::string head(unsigned status, const std::string& content_type) const;
+  std::string head(unsigned status, const std::string& content_type);
 
   asio::ip::tcp::socket socket_;
   asio::steady_timer deadline_;
@@ -90,8 +92,10 @@ class http_session final : public exchange, public std::enable_shared_from_this<
   bool complete_ = false;           ///< the answer is all in `out_`
   bool keep_alive_ = false;
   bool old_client_ = false; ///< HTTP/1.0: no chunks
+  bool answering_ = false;  ///< some of the answer was sent
   bool watching_ = false;
-  bool lingering_ = false; ///< all is said; waits for the client to hang up
+  bool says_no_more_ = false; ///< closed its sending side
+  bool lingering_ = false;    ///< all is said; waits for the client to hang up
   bool closed_ = false;
 };
 
@@ -153,7 +157,7 @@ void http_session::on_header(error_code ec) {
   const auto& header = parser_->get();
   old_client_ = header.version() < 11;
   if (boost::beast::iequals(header[http::field::expect], "100-continue"))
-    send("HTTP/1.1 100 Continue\r\n\r\n");
+    send(go_on);
   http::async_read(
       socket_, in_, *parser_,
       [self = shared_from_this()](error_code read, std::size_t) { self->on_body(read); });
@@ -179,6 +183,7 @@ void http_session::dispatch() {
   call.body = std::move(message.body());
   set_busy(true);
   complete_ = false;
+  answering_ = false;
   shared_->target->handle(call, shared_from_this());
   if (!closed_)
     watch();
@@ -214,7 +219,8 @@ void http_session::refuse() {
   reply({x.status, "application/json", error_body(x), x.retry_after_s});
 }
 
-std::string http_session::head(unsigned status, const std::string& content_type) const {
+std::string http_session::head(unsigned status, const std::string& content_type) {
+  answering_ = true;
   const auto reason = http::obsolete_reason(static_cast<http::status>(status));
   return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nServer: tokenrouter\r\n{}", status,
                      std::string_view(reason.data(), reason.size()), content_type,
@@ -315,7 +321,7 @@ void http_session::on_sent(error_code ec, std::size_t bytes) {
 
 /// Reads on while a call is answered, to notice the end of the connection.
 void http_session::watch() {
-  if (watching_ || in_.size() >= read_ahead_bytes_max)
+  if (watching_ || says_no_more_ || in_.size() >= read_ahead_bytes_max)
     return;
   watching_ = true;
   socket_.async_read_some(
@@ -328,6 +334,8 @@ void http_session::on_watch(error_code ec, std::size_t bytes) {
   if (closed_)
     return;
   in_.commit(bytes);
+  if (ec == asio::error::eof && busy_)
+    return on_half_close();
   if (ec && ec != asio::error::operation_aborted)
     return close();
   if (lingering_)
@@ -336,6 +344,18 @@ void http_session::on_watch(error_code ec, std::size_t bytes) {
     watch();
   else
     read_call();
+}
+
+/// The client has closed its sending side: it is gone, or waits for its answers and has no further
+/// calls. Only what is sent to it can tell, as one who is gone refuses it.
+void http_session::on_half_close() {
+  says_no_more_ = true;
+  socket_.async_wait(asio::ip::tcp::socket::wait_error, [self = shared_from_this()](error_code ec) {
+    if (!ec)
+      self->close();
+  });
+  if (!answering_ && !old_client_)
+    send(go_on);
 }
 
 /// Everything is with the client.
@@ -356,6 +376,8 @@ void http_session::answer_done() {
 
 /// Closing with bytes unread would make the kernel take back what the client has not read yet.
 void http_session::linger() {
+  if (says_no_more_)
+    return close();
   error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   lingering_ = true;

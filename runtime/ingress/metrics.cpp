@@ -128,8 +128,9 @@ void metrics::write_histogram(std::string& out, const std::string& name, const s
 std::string metrics::page(const engine_facts& facts, const engine_counts& counts,
                           const std::string& model_name) const {
   const std::string label = "model_name=\"" + escaped(model_name) + "\"";
-  const double pool = counts.pool_tokens_min;
-  const double used = pool > 0 ? std::min(1.0, static_cast<double>(counts.live_tokens) / pool) : 0;
+  double used = 0;
+  for (const auto& model : counts.models)
+    used = std::max(used, model.kv_usage_share);
   std::string out;
   write_value(out, {"tokenrouter_requests_running", "vllm:num_requests_running"}, "gauge",
               "Continuations with a token and no end yet", label, counts.running);
@@ -137,8 +138,7 @@ std::string metrics::page(const engine_facts& facts, const engine_counts& counts
               "Continuations without a token yet", label, counts.waiting);
   write_value(
       out, {"tokenrouter_kv_usage_ratio", "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"},
-      "gauge", "Tokens of live requests over what the smallest KV pool holds (1: full)", label,
-      used);
+      "gauge", "Share of the fullest KV pool that requests hold (1: full)", label, used);
   write_value(out, {"tokenrouter_handoffs_total"}, "counter",
               "Handoffs between models, of requests that have ended", label,
               static_cast<double>(counts.handoffs));
@@ -150,6 +150,11 @@ std::string metrics::page(const engine_facts& facts, const engine_counts& counts
   write_heading(out, "tokenrouter_phase", "gauge", "What the job is at");
   out += fmt::format("tokenrouter_phase{{phase=\"{}\"}} 1\n", phase_text(counts.phase));
   write_models(out, facts, counts);
+  write_heading(out, "tokenrouter_model_kv_usage_ratio", "gauge",
+                "Share of a model's fullest KV pool that requests hold");
+  for (std::size_t i = 0; i < counts.models.size(); ++i)
+    out += fmt::format("tokenrouter_model_kv_usage_ratio{{model=\"{}\"}} {}\n",
+                       escaped(facts.models.at(i).name), counts.models[i].kv_usage_share);
 
   const std::lock_guard guard(mutex_);
   write_value(out, {"tokenrouter_prompt_tokens_total", "vllm:prompt_tokens_total"}, "counter",

@@ -15,6 +15,7 @@ namespace tokenrouter {
 namespace {
 
 constexpr unsigned liveness_deadline_ms = 1000;
+constexpr unsigned figures_deadline_ms = 250; ///< then the last known ones do
 
 std::int64_t unix_time_s() {
   return std::chrono::duration_cast<std::chrono::seconds>(
@@ -195,8 +196,8 @@ void service::reply_health(exchange& client, const std::string& fault) {
   client.reply(std::move(reply));
 }
 
-/// Alive is who answers: the question goes through the control thread, and its answer comes back
-/// from there or not at all.
+/// Alive is who answers: the question goes through the control threads of all ranks, and its answer
+/// comes back from there or not at all.
 void service::health(const http_call&, const std::shared_ptr<exchange>& client) {
   const auto phase = job_.counts().phase;
   if (phase != engine_phase::ready)
@@ -206,19 +207,31 @@ void service::health(const http_call&, const std::shared_ptr<exchange>& client) 
     if (!std::exchange(*answered, true))
       reply_health(*client, fault);
   };
-  client->after_ms(liveness_deadline_ms,
-                   [answer] { answer("the control thread does not respond"); });
-  job_.ask_alive([client, answer](const std::string& fault) {
+  client->after_ms(liveness_deadline_ms, [this, answer] {
+    const std::string missing = job_.counts().unanswered;
+    answer(missing.empty() ? "the control thread does not respond" : "no answer from " + missing);
+  });
+  job_.ask_status([client, answer](const std::string& fault) {
     client->post([answer, fault] { answer(fault); });
   });
 }
 
 void service::metrics_page(const http_call&, const std::shared_ptr<exchange>& client) {
+  auto answered = std::make_shared<bool>(false);
+  const auto answer = [this, client, answered] {
+    if (!std::exchange(*answered, true))
+      reply_metrics(*client);
+  };
+  client->after_ms(figures_deadline_ms, answer);
+  job_.ask_status([client, answer](const std::string&) { client->post(answer); });
+}
+
+void service::reply_metrics(exchange& client) {
   http_reply reply;
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
   reply.body = counted_.page(job_.facts(), job_.counts(), options_.tools.model_name);
   counted_.note_reply(200);
-  client->reply(std::move(reply));
+  client.reply(std::move(reply));
 }
 
 void service::routing(const http_call&, const std::shared_ptr<exchange>& client) {

@@ -55,6 +55,7 @@ class service {
                      const std::shared_ptr<exchange>& client);
   bool may_enter(const http_call& call, std::string_view path) const;
   void reply_json(exchange& client, std::string body);
+  void reply_metrics(exchange& client);
   void reply_health(exchange& client, const std::string& fault);
   std::vector<std::string> served_names() const;
   std::string fresh_id(const char* prefix);

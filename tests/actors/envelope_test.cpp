@@ -39,9 +39,10 @@ commit sample_commit() {
   return {id, 4, 9, 42, {1}, {0.25f}, {-1.5f}, finish_reason::length, {{42, {-1.5f}}}};
 }
 
-using any_message = std::variant<handoff, handoff_gap, commit_batch, request_failed, release,
-                                 released, rank_ready, end_job, announce, replica_report,
-                                 batching_update, shard_invite, shard_step, shard_awake>;
+using any_message =
+    std::variant<handoff, handoff_gap, commit_batch, request_failed, release, released, rank_ready,
+                 end_job, announce, replica_report, batching_update, shard_invite, shard_step,
+                 shard_awake, status_query, replica_status>;
 
 step_row sample_row() {
   step_row row;
@@ -87,6 +88,8 @@ std::vector<any_message> one_of_each() {
       shard_invite{{{{1}, 2}, 1}, {1, 2, 255}},
       sample_shard_step(),
       shard_awake{{{{1}, 2}, 1}, true},
+      status_query{7, {2}, {{1}, 0}},
+      replica_status{7, {2}, {{1}, 0}, 100, 60, 1234},
   };
 }
 

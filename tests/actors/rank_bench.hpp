@@ -71,6 +71,7 @@ class rank_bench {
 
   std::size_t running_actors() { return system_.registry().running(); }
   reactor& loop() { return reactor::of(system_); }
+  caf::actor_system& system() { return system_; }
   rank_actors& actors() { return *actors_; }
   const client_log& log() const { return log_; }
 

@@ -257,6 +257,28 @@ BOOST_AUTO_TEST_CASE(a_client_that_hangs_up_cancels_its_request) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_client_that_closes_its_sending_side_still_gets_its_answers) {
+  const auto& server = shared_server();
+  for (const bool stream : {true, false}) {
+    http_client client(server.port());
+    json body = chat_body();
+    body["stream"] = stream;
+    const std::string text = body.dump();
+    const std::string call = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+                             std::to_string(text.size()) + "\r\n\r\n" + text;
+    client.send(call + call);
+    client.close_sending();
+    for (int i = 0; i < 2; ++i) {
+      auto answer = client.read_answer();
+      if (answer.status == 100) // may come before any
+        answer = client.read_answer();
+      BOOST_TEST(answer.status == 200);
+      BOOST_TEST((answer.body.find(stream ? "[DONE]" : "finish_reason") != std::string::npos));
+    }
+    BOOST_TEST(!client.read_until("anything")); // and nobody waits for more
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_client_that_takes_nothing_is_cut_off) {
   test_server server(0, config, "--set serve.unsent_bytes_max=20000");
   http_client client(server.port(), 4096);

@@ -1,9 +1,11 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include "tests/support/server.hpp"
 
@@ -133,6 +135,58 @@ BOOST_AUTO_TEST_CASE(one_model_may_be_forced_for_a_whole_request) {
   BOOST_TEST(
       error(server, completion({{"routing", {{"model", xs}, {"threshold", 0.5}}}}))["param"] ==
       "routing.threshold");
+}
+
+BOOST_AUTO_TEST_CASE(kv_usage_is_what_requests_hold) {
+  const test_server server(2, config,
+                           "--set models.abacus-m.kv_cache.tokens=4096 "
+                           "--set models.abacus-xs.kv_cache.tokens=4096");
+  BOOST_TEST(server.metric("vllm:kv_cache_usage_perc") == 0);
+  http_client client(server.port());
+  const json body = {{"prompt", std::string(900, '7')},
+                     {"max_tokens", 1000},
+                     {"ignore_eos", true},
+                     {"stream", true},
+                     {"temperature", 0}};
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+              std::to_string(body.dump().size()) + "\r\n\r\n" + body.dump());
+  BOOST_REQUIRE(client.read_until("data: "));
+  const double busy = server.metric("vllm:kv_cache_usage_perc");
+  BOOST_TEST(busy > 900.0 / 4096);
+  BOOST_TEST(busy < 0.6);
+  client.close();
+  double idle = 1;
+  for (int i = 0; i < 500 && idle > 0; ++i) {
+    idle = server.metric("vllm:kv_cache_usage_perc");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  BOOST_TEST(idle == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_model_that_is_long_at_a_step_is_unhealthy_until_it_ends) {
+  // Every step of a long prompt takes longer than that.
+  const test_server server(2, config, "--set serve.step_timeout_ms=1");
+  BOOST_TEST(http_client(server.port()).get("/health").status == 200);
+  std::atomic<bool> stop = false;
+  std::thread load([&] {
+    for (int n = 0; !stop && n < 200; ++n)
+      http_client(server.port())
+          .post("/v1/completions",
+                json{{"prompt",
+                      std::string(1500, static_cast<char>('0' + n % 10)) + std::to_string(n)},
+                     {"model", m},
+                     {"max_tokens", 1}});
+  });
+  http_answer unhealthy;
+  for (int i = 0; i < 2000 && unhealthy.status != 503; ++i)
+    unhealthy = http_client(server.port()).get("/health");
+  stop = true;
+  load.join();
+  BOOST_TEST(unhealthy.status == 503);
+  BOOST_TEST(
+      (unhealthy.body.find("abacus-m on rank 1 has been at one step for") != std::string::npos),
+      unhealthy.body);
+  BOOST_TEST(http_client(server.port()).get("/health").status == 200);
 }
 
 BOOST_AUTO_TEST_CASE(tools_reach_the_models_own_template) {

@@ -52,7 +52,7 @@ class scripted_engine final : public engine {
     return orders.size() - 1;
   }
   void cancel(std::uint64_t generation) override { cancelled.push_back(generation); }
-  void ask_alive(std::function<void(std::string)> answer) override {
+  void ask_status(std::function<void(std::string)> answer) override {
     if (responds)
       answer(fault);
   }

@@ -18,9 +18,7 @@ BOOST_AUTO_TEST_CASE(figures_stand_under_our_names_and_vllms) {
   engine_counts counts;
   counts.running = 3;
   counts.waiting = 2;
-  counts.live_tokens = 250;
-  counts.pool_tokens_min = 1000;
-  counts.models = {{11, 22, 33, 1000}};
+  counts.models = {{11, 22, 33, 1000, 0.25}};
   metrics m;
   m.note_first_token(30'000);
   m.note_tokens(4, 0);
@@ -33,6 +31,7 @@ BOOST_AUTO_TEST_CASE(figures_stand_under_our_names_and_vllms) {
        {"tokenrouter_requests_running" + label + " 3", "vllm:num_requests_running" + label + " 3",
         "vllm:num_requests_waiting" + label + " 2", "vllm:kv_cache_usage_perc" + label + " 0.25",
         "vllm:generation_tokens_total" + label + " 6",
+        std::string("tokenrouter_model_kv_usage_ratio{model=\"xs\"} 0.25"),
         std::string("tokenrouter_model_generated_tokens_total{model=\"xs\"} 11"),
         std::string("tokenrouter_http_replies_total{status=\"200\"} 1"),
         std::string(

@@ -98,6 +98,11 @@ bool http_client::read_until(const std::string& text) {
   return true;
 }
 
+void http_client::close_sending() {
+  boost::system::error_code ignored;
+  parts_->socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+}
+
 void http_client::close() {
   boost::system::error_code ignored;
   parts_->socket.close(ignored);

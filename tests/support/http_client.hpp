@@ -38,6 +38,9 @@ class http_client {
   /// Reads until `text` has come; false if the connection ended before.
   bool read_until(const std::string& text);
 
+  /// Says that it will send no more; answers may still come.
+  void close_sending();
+
   /// Hangs up.
   void close();
 
