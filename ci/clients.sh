@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
-# Runs the official OpenAI Python SDK, unmodified, against a server on two ranks over the shipped
-# models. Needs a built program and a package index for pip. Ends with "clients: all passed".
+# Runs clients of OpenAI's API, unmodified, against a server on two ranks over the shipped models:
+#
+#   ci/clients.sh [CLIENT...]     openai (the default), lm-eval
+#
+# Needs a built program and a package index for pip; each client gets a virtual environment of its own,
+# kept from one run to the next if CLIENTS_VENV names a folder for them. No data set is downloaded.
+# Ends with "clients: all passed".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=build/release/tokenrouter
+models=examples/models/abacus
 work=$(mktemp -d)
 server=
 stop() {
@@ -12,11 +18,30 @@ stop() {
   rm -rf "$work"
 }
 trap stop EXIT
+[ $# -gt 0 ] || set -- openai
 
-# CLIENTS_VENV keeps the packages from one run to the next.
-venv=${CLIENTS_VENV:-$work/venv}
-[ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
-"$venv/bin/python" -c "import openai" 2>/dev/null || "$venv/bin/pip" install --quiet openai
+# Puts a client's virtual environment into $venv: NAME PACKAGE...
+use_venv() {
+  venv=${CLIENTS_VENV:-$work/venv}/$1
+  [ -e "$venv/ready" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet "${@:2}" && touch "$venv/ready"; }
+}
+
+run_openai() {
+  use_venv openai openai
+  timeout 200 "$venv/bin/python" ci/clients/openai_sdk.py "$url"
+}
+
+# Log-likelihoods of one model by /v1/completions, answers of the routed job by /v1/chat/completions.
+run_lm_eval() {
+  use_venv lm-eval 'lm_eval[api]' transformers
+  export HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 HF_HOME=$work/hf
+  lm_eval() { timeout 600 "$venv/bin/lm_eval" --include_path ci/clients/lm_eval --output_path "$work/lm-eval" "$@"; }
+  lm_eval --model local-completions --tasks abacus_likely --limit 40 --apply_chat_template \
+    --model_args "model=abacus-m,base_url=$url/v1/completions,tokenizer=$models/abacus-m,num_concurrent=4,max_length=2048"
+  lm_eval --model local-chat-completions --tasks abacus_answers --limit 40 --apply_chat_template \
+    --model_args "model=tokenrouter,base_url=$url/v1/chat/completions,num_concurrent=8"
+  "$venv/bin/python" ci/clients/lm_eval_results.py "$work/lm-eval"
+}
 
 as_root=()
 [ "$(id -u)" -ne 0 ] || as_root=(--allow-run-as-root)
@@ -30,7 +55,14 @@ for _ in $(seq 600); do
 done
 url=http://127.0.0.1:$(cat "$work/port")
 $program wait --url "$url" --timeout-s 60
-timeout 200 "$venv/bin/python" ci/clients/openai_sdk.py "$url"
+for client in "$@"; do
+  case $client in
+  openai) run_openai ;;
+  lm-eval) run_lm_eval ;;
+  *) echo "clients: '$client' is not one of openai, lm-eval" >&2 && exit 2 ;;
+  esac
+  echo "clients: $client passed"
+done
 
 kill -TERM "$(cat "$work/pid")"
 wait "$server"
