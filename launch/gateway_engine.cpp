@@ -246,7 +246,7 @@ void gateway_engine::take_status(const replica_status& x) {
     for (const auto& one : status_.answers) {
       double& most = counts_.models.at(one.from.model.value).kv_usage_share;
       if (one.total_blocks > 0)
-        most = std::max(most, double{one.used_blocks} / one.total_blocks);
+        most = std::max(most, static_cast<double>(one.used_blocks) / one.total_blocks);
     }
   }
   const std::string fault = find_hung();

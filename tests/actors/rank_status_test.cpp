@@ -30,7 +30,7 @@ std::map<std::uint16_t, replica_status> ask(rank_bench& rank, std::uint64_t numb
 
 BOOST_AUTO_TEST_CASE(replicas_tell_how_full_they_are_and_how_long_they_have_been_at_a_step) {
   rank_bench rank({.roles = {"r2r_slm", "r2r_llm"}, .step_us = 1000});
-  rank.run_until(0);
+  rank.loop().run_ready();
   auto idle = ask(rank, 1);
   BOOST_REQUIRE(idle.size() == 2u);
   for (const auto& [model, x] : idle) {
@@ -41,7 +41,8 @@ BOOST_AUTO_TEST_CASE(replicas_tell_how_full_they_are_and_how_long_they_have_been
   rank.submit(1, std::vector<token_id>(40, 3), 20);
   rank.run_until(600);
   const auto busy = ask(rank, 2);
-  BOOST_TEST(busy.at(0).step_age_us == 600u);
+  BOOST_TEST(busy.at(0).step_age_us > 500u);
+  BOOST_TEST(busy.at(0).step_age_us <= 600u);
   BOOST_TEST(busy.at(0).used_blocks >= 3u); // 40 positions, and some ahead
   BOOST_TEST(busy.at(1).step_age_us == 0u);
   BOOST_TEST(busy.at(1).used_blocks == 0u);
