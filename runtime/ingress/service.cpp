@@ -8,6 +8,7 @@
 #include "runtime/core/clock.hpp"
 #include "runtime/ingress/answer_json.hpp"
 #include "runtime/ingress/generation.hpp"
+#include "runtime/ingress/page.hpp"
 #include "runtime/ingress/text_calls.hpp"
 
 namespace tokenrouter {
@@ -60,6 +61,7 @@ const char* phase_fault(engine_phase phase) {
 } // namespace
 
 const service::route service::routes_[] = {
+    {"GET", "/", &service::page},
     {"POST", "/v1/chat/completions", &service::chat},
     {"POST", "/v1/completions", &service::completion},
     {"POST", "/generate", &service::generate},
@@ -79,7 +81,7 @@ service::service(engine& job, service_options options)
 }
 
 bool service::may_enter(const http_call& call, std::string_view path) const {
-  if (options_.api_keys.empty() || path == "/health")
+  if (options_.api_keys.empty() || path == "/health" || path == "/")
     return true;
   constexpr std::string_view scheme = "Bearer ";
   const std::string_view given = call.authorization;
@@ -160,6 +162,11 @@ void service::completion(const http_call& call, const std::shared_ptr<exchange>&
 
 void service::generate(const http_call& call, const std::shared_ptr<exchange>& client) {
   generate_text(parse_generate(call.body, options_.tools), "gen-", client);
+}
+
+void service::page(const http_call&, const std::shared_ptr<exchange>& client) {
+  counted_.note_reply(200);
+  client->reply({200, "text/html; charset=utf-8", std::string(page_html()), 0});
 }
 
 void service::models(const http_call&, const std::shared_ptr<exchange>& client) {

@@ -41,6 +41,7 @@ class service {
   };
   static const route routes_[];
 
+  void page(const http_call& call, const std::shared_ptr<exchange>& client);
   void chat(const http_call& call, const std::shared_ptr<exchange>& client);
   void completion(const http_call& call, const std::shared_ptr<exchange>& client);
   void generate(const http_call& call, const std::shared_ptr<exchange>& client);

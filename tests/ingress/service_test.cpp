@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(healthy_is_a_job_that_is_ready_and_responds) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(with_keys_nothing_but_health_is_open_without_one) {
+BOOST_AUTO_TEST_CASE(with_keys_nothing_but_health_and_the_page_is_open_without_one) {
   scripted_engine job;
   service endpoints(job, bench::options({"first", "second"}));
   struct row {
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(with_keys_nothing_but_health_is_open_without_one) {
   for (const row& x : {row{"/v1/models", "", 401}, row{"/v1/models", "Bearer nonesuch", 401},
                        row{"/v1/models", "Bearer firs", 401}, row{"/v1/models", "first", 401},
                        row{"/v1/models", "Bearer second", 200}, row{"/metrics", "", 401},
-                       row{"/nothing", "", 401}, row{"/health", "", 200}}) {
+                       row{"/nothing", "", 401}, row{"/health", "", 200}, row{"/", "", 200}}) {
     const auto client = std::make_shared<recorded_exchange>();
     endpoints.handle({"GET", x.target, x.authorization, ""}, client);
     client->run();
@@ -294,6 +294,17 @@ BOOST_AUTO_TEST_CASE(calls_of_tools_are_told_apart_from_text_whole_and_in_stream
   // Cut short it is still cut short.
   BOOST_TEST(run(false, finish_reason::length)->answer()["choices"][0]["finish_reason"] ==
              "length");
+}
+
+BOOST_AUTO_TEST_CASE(the_page_is_whole_in_one_answer) {
+  bench b;
+  b.call("/", {}, "GET");
+  const auto& page = b.client->whole;
+  BOOST_TEST(page.content_type == "text/html; charset=utf-8");
+  BOOST_TEST(page.body.starts_with("<!doctype html>"));
+  BOOST_TEST(page.body.ends_with("</html>\n"));
+  for (const char* elsewhere : {"https://", " src=", "@import", "url(", "//cdn"})
+    BOOST_TEST(page.body.find(elsewhere) == std::string::npos, elsewhere);
 }
 
 BOOST_AUTO_TEST_CASE(text_goes_to_tokens_and_back) {
