@@ -1,5 +1,7 @@
 #include "runtime/ingress/http_server.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -26,6 +28,21 @@ using boost::system::error_code;
 constexpr int send_buffer_bytes = 256 << 10;
 constexpr auto accept_pause = std::chrono::milliseconds(50);
 constexpr auto stop_poll = std::chrono::milliseconds(5);
+constexpr rlim_t other_files_max = 128; ///< what a job has open beside its clients
+
+/// Room for that many connections among the files this process may have open.
+result<void> make_room(rlim_t connections) {
+  rlimit limit{};
+  const rlim_t wanted = connections + other_files_max;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+    return {};
+  limit.rlim_cur = wanted;
+  if (limit.rlim_max >= wanted && setrlimit(RLIMIT_NOFILE, &limit) == 0)
+    return {};
+  return fail(errc::capacity, "serve.connections_max is " + std::to_string(connections) +
+                                  ", but this process may open " + std::to_string(limit.rlim_max) +
+                                  " files (ulimit -Hn); lower the one or raise the other");
+}
 
 } // namespace
 
@@ -112,6 +129,8 @@ void http_server::parts::close_acceptor() {
 
 result<std::unique_ptr<http_server>> http_server::start(const http_settings& settings,
                                                         service& target) {
+  if (auto ok = make_room(settings.connections_max); !ok)
+    return tl::unexpected(ok.error());
   auto p = std::make_unique<parts>(settings);
   p->shared->target = &target;
   if (auto ok = p->listen(); !ok)

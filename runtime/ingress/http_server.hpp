@@ -26,7 +26,8 @@ struct http_settings {
 class http_server {
  public:
   /// Listens, and answers from then on. `target` outlives the server. Errors: the address is
-  /// unknown, taken or not ours.
+  /// unknown, taken or not ours; more connections than this process may open files, whose limit is
+  /// raised as far as needed.
   static result<std::unique_ptr<http_server>> start(const http_settings& settings, service& target);
 
   /// Stops at once if nobody did.
