@@ -1,3 +1,4 @@
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -15,6 +16,9 @@
 namespace tokenrouter::embedded {
 
 namespace {
+
+/// Reactor, log and MPI belong to one job at a time.
+std::atomic<bool> job_is_open{false};
 
 /// Tells functions instead of an owner.
 class function_sink final : public generation_sink {
@@ -36,7 +40,7 @@ class function_sink final : public generation_sink {
   std::function<void(const answer&)> on_end_;
 };
 
-result<std::vector<token_id>> tokens_of(const request& x, const call_tools& tools) {
+tokenrouter::result<std::vector<token_id>> tokens_of(const request& x, const call_tools& tools) {
   const int given = static_cast<int>(!x.messages.empty()) + static_cast<int>(!x.text.empty()) +
                     static_cast<int>(!x.token_ids.empty());
   if (given != 1)
@@ -54,7 +58,7 @@ result<std::vector<token_id>> tokens_of(const request& x, const call_tools& tool
   return tools.words->encode(*text);
 }
 
-result<generation_order> order_of(const request& x, const call_tools& tools) {
+tokenrouter::result<generation_order> order_of(const request& x, const call_tools& tools) {
   auto tokens = tokens_of(x, tools);
   if (!tokens)
     return tl::unexpected(tokens.error());
@@ -74,11 +78,16 @@ result<generation_order> order_of(const request& x, const call_tools& tools) {
 } // namespace
 
 /// The thread that runs the job, and what others know of it.
-struct job::parts {
+struct __attribute__((visibility("hidden"))) job::parts {
   explicit parts(const job_settings& x) : settings(x) {}
+  ~parts() { job_is_open = false; }
 
   void run();
-  result<void> start(job_view& view);
+  tokenrouter::result<void> start(job_view& view);
+
+  /// Starts a generation; the error is the caller's.
+  tokenrouter::result<std::uint64_t> submit(const request& x,
+                                            std::shared_ptr<generation_sink> sink) const;
 
   job_settings settings;
   std::thread thread;
@@ -94,7 +103,7 @@ struct job::parts {
   std::vector<std::string> names;
 };
 
-result<void> job::parts::start(job_view& view) {
+tokenrouter::result<void> job::parts::start(job_view& view) {
   gateway_engine::options options;
   options.facts = engine_facts_of(view);
   options.requests_max = settings.requests_max;
@@ -145,7 +154,19 @@ void job::parts::run() {
   changed.notify_all();
 }
 
+tokenrouter::result<std::uint64_t> job::parts::submit(const request& x,
+                                                      std::shared_ptr<generation_sink> sink) const {
+  if (!engine)
+    return fail(errc::unavailable, "requests go in on rank 0");
+  auto order = order_of(x, tools);
+  if (!order)
+    return tl::unexpected(order.error());
+  return engine->submit(std::move(*order), std::move(sink));
+}
+
 result<job> job::open(const job_settings& settings) {
+  if (job_is_open.exchange(true))
+    return error{error_code::unavailable, "a job is open in this process; end it first"};
   auto p = std::make_unique<parts>(settings);
   p->thread = std::thread([here = p.get()] { here->run(); });
   std::string failure;
@@ -159,7 +180,7 @@ result<job> job::open(const job_settings& settings) {
   if (!over)
     return job(std::move(p));
   p->thread.join();
-  return fail(errc::unavailable, failure.empty() ? "the job did not start" : failure);
+  return error{error_code::unavailable, failure.empty() ? "the job did not start" : failure};
 }
 
 job::job(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
@@ -193,29 +214,22 @@ bool job::takes_requests() const {
 }
 
 result<generation> job::submit(const request& x) {
-  if (!takes_requests())
-    return fail(errc::unavailable, "requests go in on rank 0");
-  auto order = order_of(x, parts_->tools);
-  if (!order)
-    return tl::unexpected(order.error());
   auto shared = std::make_shared<generation::parts>();
   shared->job = parts_->engine;
-  auto ticket = parts_->engine->submit(std::move(*order), shared);
+  const auto ticket = parts_->submit(x, shared);
   if (!ticket)
-    return tl::unexpected(ticket.error());
+    return to_error(ticket.error());
   shared->ticket = *ticket;
   return generation(std::move(shared));
 }
 
 result<std::uint64_t> job::submit(const request& x, std::function<void(const piece&)> on_piece,
                                   std::function<void(const answer&)> on_end) {
-  if (!takes_requests())
-    return fail(errc::unavailable, "requests go in on rank 0");
-  auto order = order_of(x, parts_->tools);
-  if (!order)
-    return tl::unexpected(order.error());
-  return parts_->engine->submit(
-      std::move(*order), std::make_shared<function_sink>(std::move(on_piece), std::move(on_end)));
+  const auto ticket =
+      parts_->submit(x, std::make_shared<function_sink>(std::move(on_piece), std::move(on_end)));
+  if (!ticket)
+    return to_error(ticket.error());
+  return *ticket;
 }
 
 void job::cancel(std::uint64_t submitted) {
@@ -239,7 +253,7 @@ std::vector<answer> job::generate(const std::vector<request>& all) {
   // No more at a time than the job takes: the first that is under way makes room for the next.
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto one = submit(all[i]);
-    while (!one && one.error().code == errc::capacity && next < i) {
+    while (!one && one.error().code == error_code::capacity && next < i) {
       if (under_way[next])
         answers[next] = under_way[next]->wait();
       ++next;
@@ -253,6 +267,27 @@ std::vector<answer> job::generate(const std::vector<request>& all) {
     if (under_way[next])
       answers[next] = under_way[next]->wait();
   return answers;
+}
+
+std::string job::token_bytes(std::int32_t id) const {
+  const auto& words = parts_->tools.words;
+  return words && !words->is_special(id) ? std::string(words->token_bytes(id)) : std::string();
+}
+
+job_statistics job::statistics() const {
+  job_statistics out;
+  if (!takes_requests())
+    return out;
+  const auto counts = parts_->engine->counts();
+  out.waiting = counts.waiting;
+  out.running = counts.running;
+  out.finished = counts.finished;
+  out.cancelled = counts.cancelled;
+  out.failed = counts.failed;
+  out.handoffs = counts.handoffs;
+  for (const auto& x : counts.models)
+    out.models.push_back({x.generated_tokens, x.computed_tokens, x.cached_tokens, x.pool_tokens});
+  return out;
 }
 
 int job::wait_for_end() {

@@ -21,7 +21,17 @@ outcome outcome_of(finish_reason x) {
   return outcome::failed;
 }
 
+// Both lists of errors are one.
+static_assert(static_cast<int>(error_code::invalid_argument) ==
+                  static_cast<int>(errc::invalid_argument) &&
+              static_cast<int>(error_code::unavailable) == static_cast<int>(errc::unavailable) &&
+              static_cast<int>(error_code::internal) == static_cast<int>(errc::internal));
+
 } // namespace
+
+error to_error(const tokenrouter::error& x) {
+  return {static_cast<error_code>(x.code), x.message};
+}
 
 piece to_piece(const generation_delta& x) {
   piece out;
@@ -34,7 +44,7 @@ piece to_piece(const generation_delta& x) {
 answer to_answer(const generation_end& x) {
   answer out;
   out.finish = outcome_of(x.finish);
-  out.failure = x.failure;
+  out.failure = to_error(x.failure);
   out.handoffs = x.handoffs;
   out.ttft_us = x.ttft_us;
   out.total_us = x.total_us;

@@ -13,11 +13,13 @@ namespace tokenrouter::embedded {
 
 piece to_piece(const generation_delta& x);
 
+error to_error(const tokenrouter::error& x);
+
 /// Tokens and text left out.
 answer to_answer(const generation_end& x);
 
 /// What a generation's owner and the job's thread share.
-struct generation::parts final : generation_sink {
+struct __attribute__((visibility("hidden"))) generation::parts final : generation_sink {
   void on_delta(generation_delta&& x) override;
   void on_end(generation_end&& x) override;
 

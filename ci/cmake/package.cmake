@@ -1,12 +1,14 @@
-# What `cmake --install` puts under its prefix: the program, the shipped configs and models, and the
-# headers and libraries that a routing method out of tree is built with. All of it may be moved.
+# What `cmake --install` puts under its prefix: the program, libtokenrouter.so and its header for jobs
+# inside other programs, the headers and libraries that a routing method out of tree is built with, the
+# shipped configs and models, and examples. All of it may be moved.
 include(CMakePackageConfigHelpers)
 
 set(package_share ${CMAKE_INSTALL_DATADIR}/tokenrouter)
 set(package_headers ${CMAKE_INSTALL_INCLUDEDIR}/tokenrouter/runtime)
 set(package_cmake ${CMAKE_INSTALL_LIBDIR}/cmake/TokenRouter)
 
-install(TARGETS tokenrouter EXPORT TokenRouter)
+install(TARGETS tokenrouter tr_embedded EXPORT TokenRouter)
+install(FILES runtime/ingress/embedded.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tokenrouter)
 
 set(core_headers check error ids limits philox signal_set)
 list(TRANSFORM core_headers REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/runtime/core/\\1.hpp")
@@ -18,13 +20,17 @@ install(FILES runtime/methods/plain/single_token.hpp DESTINATION ${package_heade
 
 install(DIRECTORY configs DESTINATION ${package_share})
 install(DIRECTORY examples/models DESTINATION ${package_share}/examples PATTERN train EXCLUDE)
-install(FILES examples/custom_method/CMakeLists.txt examples/custom_method/README.md
-              examples/custom_method/margin.cpp examples/custom_method/margin.yaml
-        DESTINATION ${package_share}/examples/custom_method)
+set(custom_method_files CMakeLists.txt README.md margin.cpp margin.yaml)
+set(embedded_files CMakeLists.txt README.md ask.cpp)
+foreach(example custom_method embedded)
+  list(TRANSFORM ${example}_files PREPEND examples/${example}/)
+  install(FILES ${${example}_files} DESTINATION ${package_share}/examples/${example})
+endforeach()
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-install(EXPORT TokenRouter FILE TokenRouterTargets.cmake NAMESPACE TokenRouter::
-        DESTINATION ${package_cmake})
+foreach(part TokenRouter TokenRouterMethod)
+  install(EXPORT ${part} FILE ${part}Targets.cmake NAMESPACE TokenRouter:: DESTINATION ${package_cmake})
+endforeach()
 configure_package_config_file(ci/cmake/TokenRouterConfig.cmake.in TokenRouterConfig.cmake
                               INSTALL_DESTINATION ${package_cmake} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(TokenRouterConfigVersion.cmake COMPATIBILITY SameMinorVersion)
@@ -32,5 +38,7 @@ install(FILES ${CMAKE_BINARY_DIR}/TokenRouterConfig.cmake
               ${CMAKE_BINARY_DIR}/TokenRouterConfigVersion.cmake DESTINATION ${package_cmake})
 
 file(RELATIVE_PATH package_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-configure_file(ci/cmake/tokenrouter.pc.in tokenrouter.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/tokenrouter.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(part tokenrouter tokenrouter-method)
+  configure_file(ci/cmake/${part}.pc.in ${part}.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/${part}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

@@ -15,8 +15,8 @@ function(tr_package_library name)
                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tokenrouter>)
   target_compile_features(${name} PUBLIC cxx_std_20)
   set_target_properties(${name} PROPERTIES
-    EXPORT_NAME ${arg_EXPORT_NAME} OUTPUT_NAME tokenrouter_${arg_EXPORT_NAME} POSITION_INDEPENDENT_CODE ON)
-  install(TARGETS ${name} EXPORT TokenRouter)
+    EXPORT_NAME ${arg_EXPORT_NAME} OUTPUT_NAME tokenrouter_${arg_EXPORT_NAME})
+  install(TARGETS ${name} EXPORT TokenRouterMethod)
 endfunction()
 
 # tr_test(NAME SOURCES a_test.cpp … DEPS b …): a Boost.Test program that ctest runs from the source root.

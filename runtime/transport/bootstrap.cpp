@@ -82,6 +82,9 @@ result<void> bootstrap::start_mpi(const launch_environment& environment) {
   // MPI carries addresses only, and must not open the network library that carries our frames.
   setenv("OMPI_MCA_pml", "ob1", 0);
   setenv("OMPI_MCA_osc", "^ucx", 0);
+  if (int started = 0; MPI_Initialized(&started) == MPI_SUCCESS && started != 0)
+    return fail(errc::unavailable, "MPI was started before in this process; a job starts and ends "
+                                   "it, once a process");
   int provided = MPI_THREAD_SINGLE;
   if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
       code != MPI_SUCCESS)

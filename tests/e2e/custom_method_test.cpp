@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/methods/plugin.hpp"
-#include "tests/support/command.hpp"
+#include "tests/support/package.hpp"
 
 using namespace tokenrouter::test;
 using nlohmann::json;
@@ -15,40 +15,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string must_run(const std::string& command) {
-  const auto run = run_command(command);
-  BOOST_REQUIRE_MESSAGE(run.exit_code == 0, command << "\n" << run.output);
-  return run.output;
-}
-
-/// The package under a prefix that was moved after the installation, its example and a library of
-/// the tests' own built against it. Made once.
-class package {
+/// The package, with its example and a library of the tests' own built against it. Made once.
+class package : public installed_package {
  public:
   package() {
-    const fs::path build = fs::path(program()).parent_path();
-    must_run("cmake --install " + build.string() + " --prefix " + folder_.file("first"));
-    fs::rename(folder_.path() / "first", prefix());
-    const std::string example = (prefix() / "share/tokenrouter/examples/custom_method").string();
-    config = example + "/margin.yaml";
-    must_run("cmake -S " + example + " -B " + example + "/build -DCMAKE_PREFIX_PATH=" +
-             prefix().string() + " && cmake --build " + example + "/build");
+    const fs::path example = share() / "examples/custom_method";
+    config = (example / "margin.yaml").string();
+    build(example);
     must_run("c++ -std=c++20 -Wall -Wextra -Wconversion -Werror -shared -fPIC "
              "tests/e2e/odd_method.cpp -o " +
-             file("odd.so") + " $(PKG_CONFIG_PATH=" + (prefix() / "lib/pkgconfig").string() +
-             " pkg-config --cflags --libs tokenrouter)");
+             file("odd.so") + " " + flags_of("tokenrouter-method"));
   }
 
-  std::string program_file() const { return (prefix() / "bin/tokenrouter").string(); }
-  std::string file(const std::string& name) const { return folder_.file(name); }
-  fs::path share() const { return prefix() / "share/tokenrouter"; }
-
   std::string config; ///< of the example
-
- private:
-  fs::path prefix() const { return folder_.path() / "moved"; }
-
-  scratch_folder folder_;
 };
 
 const package& installed() {

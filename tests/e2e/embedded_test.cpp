@@ -7,9 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/ingress/embedded.hpp"
-#include "tests/support/command.hpp"
+#include "tests/support/package.hpp"
 
-using namespace tokenrouter;
 using namespace tokenrouter::test;
 namespace tr = tokenrouter::embedded;
 namespace fs = std::filesystem;
@@ -33,12 +32,6 @@ tr::request endless() {
   x.max_new_tokens = 1800;
   x.ignore_eos = true;
   return x;
-}
-
-std::string must_run(const std::string& command) {
-  const auto run = run_command(command);
-  BOOST_REQUIRE_MESSAGE(run.exit_code == 0, command << "\n" << run.output);
-  return run.output;
 }
 
 /// Token ids that `generate` makes of the questions.
@@ -122,7 +115,7 @@ BOOST_AUTO_TEST_CASE(what_is_cancelled_or_dropped_ends_and_makes_room) {
   auto first = job->submit(endless());
   BOOST_REQUIRE(first);
   BOOST_TEST(first->next().has_value());
-  BOOST_TEST((job->submit(endless()).error().code == errc::capacity));
+  BOOST_TEST((job->submit(endless()).error().code == tr::error_code::capacity));
   first->cancel();
   const auto answer = first->wait();
   BOOST_TEST((answer.finish == tr::outcome::cancelled));
@@ -166,13 +159,45 @@ BOOST_AUTO_TEST_CASE(requests_that_make_no_sense_are_refused) {
   BOOST_REQUIRE(job);
   tr::request both = ask("a");
   both.text = "b";
-  BOOST_TEST((job->submit(both).error().code == errc::invalid_argument));
+  BOOST_TEST((job->submit(both).error().code == tr::error_code::invalid_argument));
   tr::request empty_stop = ask("a");
   empty_stop.stop = {""};
-  BOOST_TEST((job->submit(empty_stop).error().code == errc::invalid_argument));
+  BOOST_TEST((job->submit(empty_stop).error().code == tr::error_code::invalid_argument));
   tr::request no_such_token;
   no_such_token.token_ids = {99'999};
   const auto answer = job->generate(no_such_token);
   BOOST_TEST((answer.finish == tr::outcome::failed));
   BOOST_TEST((answer.failure.message.find("99999") != std::string::npos));
+}
+
+BOOST_AUTO_TEST_CASE(a_second_job_waits_for_the_first_to_end) {
+  {
+    const auto first = tr::job::open({config, {}, 1});
+    BOOST_REQUIRE(first);
+    const auto second = tr::job::open({config, {}, 1});
+    BOOST_REQUIRE(!second);
+    BOOST_TEST((second.error().code == tr::error_code::unavailable));
+  }
+  BOOST_TEST(tr::job::open({config, {}, 1}).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_job_counts_what_its_models_did) {
+  auto job = tr::job::open({config, {}, 4});
+  BOOST_REQUIRE(job);
+  const auto answer = job->generate(ask(questions[0]));
+  const auto counts = job->statistics();
+  BOOST_TEST(counts.finished == 1u);
+  BOOST_TEST(counts.handoffs == answer.handoffs);
+  BOOST_REQUIRE(counts.models.size() == 2u);
+  std::vector<std::uint64_t> written(2);
+  std::string bytes;
+  for (const auto& token : answer.tokens) {
+    ++written.at(token.model);
+    bytes += job->token_bytes(token.id);
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    BOOST_TEST(counts.models[i].generated_tokens == written[i]);
+    BOOST_TEST(counts.models[i].pool_tokens > 0u);
+  }
+  BOOST_TEST(bytes == answer.text);
 }
