@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
 #include "runtime/core/philox.hpp"
 #include "runtime/exec/likelihood.hpp"
@@ -108,6 +109,8 @@ std::uint32_t wave_cutter::add_tokens(wave& out, std::size_t row_number, std::ui
 void wave_cutter::add_end(wave& out, std::size_t row_number, std::uint32_t token, bool is_last) {
   const step_row& row = in_->rows[row_number];
   const sampling_params& s = row.sampling;
+  check(s.biases.empty(),
+        "draws on a GPU take no logit biases: they are refused where calls come in");
   const auto position = static_cast<std::uint32_t>(out.positions[token]);
   const std::uint32_t answered =
       position - (row.start_position + row.token_count - row.answered_positions);

@@ -84,10 +84,15 @@ scheduler_actor::behavior_type stand_in(stand_in_pointer self, replica_id own, r
                                         phase* current) {
   self->state = {own, peer, std::move(outlet), current};
   return {
-      [](const announce&) {},        [self](const handoff& x) { take_one(self, x); },
-      [](const handoff_gap&) {},     [](const release&) {},
-      [](const batching_update&) {}, [](const prefix_hit&) {},
-      [](const step_done&) {},       [self](caf::tick_atom) { send_one(self); },
+      [](const announce&) {},
+      [self](const handoff& x) { take_one(self, x); },
+      [](const handoff_gap&) {},
+      [](const release&) {},
+      [](const batching_update&) {},
+      [](const status_query&) {},
+      [](const prefix_hit&) {},
+      [](const step_done&) {},
+      [self](caf::tick_atom) { send_one(self); },
   };
 }
 
