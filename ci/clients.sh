@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs clients of OpenAI's API, unmodified, against a server on two ranks over the shipped models:
 #
-#   ci/clients.sh [CLIENT...]     openai (the default), lm-eval
+#   ci/clients.sh [CLIENT...]     openai (the default), lm-eval, guidellm
 #
 # Needs a built program and a package index for pip; each client gets a virtual environment of its own,
 # kept from one run to the next if CLIENTS_VENV names a folder for them. No data set is downloaded.
@@ -23,7 +23,12 @@ trap stop EXIT
 # Puts a client's virtual environment into $venv: NAME PACKAGE...
 use_venv() {
   venv=${CLIENTS_VENV:-$work/venv}/$1
-  [ -e "$venv/ready" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet "${@:2}" && touch "$venv/ready"; }
+  [ -e "$venv/ready" ] || {
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet uv # pip alone takes minutes to choose versions
+    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" "${@:2}"
+    touch "$venv/ready"
+  }
 }
 
 run_openai() {
@@ -43,6 +48,17 @@ run_lm_eval() {
   "$venv/bin/python" ci/clients/lm_eval_results.py "$work/lm-eval"
 }
 
+# Eight streams at a time for a while, by a load generator.
+run_guidellm() {
+  use_venv guidellm guidellm
+  HF_HUB_OFFLINE=1 timeout 300 "$venv/bin/guidellm" run --backend "kind=openai_http,target=$url,model=tokenrouter" \
+    --profile kind=concurrent,streams=8 --constraint kind=max_duration,seconds=15 \
+    --data kind=synthetic_text,prompt_tokens=64,output_tokens=64 \
+    --tokenizer "kind=huggingface_auto,model=$models/abacus-m" \
+    --output kind=console --output "kind=json,path=$work/guidellm.json" --disable-console-interactive
+  "$venv/bin/python" ci/clients/guidellm_results.py "$work/guidellm.json"
+}
+
 as_root=()
 [ "$(id -u)" -ne 0 ] || as_root=(--allow-run-as-root)
 mpirun -np 2 --oversubscribe "${as_root[@]}" sh -c \
@@ -59,7 +75,8 @@ for client in "$@"; do
   case $client in
   openai) run_openai ;;
   lm-eval) run_lm_eval ;;
-  *) echo "clients: '$client' is not one of openai, lm-eval" >&2 && exit 2 ;;
+  guidellm) run_guidellm ;;
+  *) echo "clients: '$client' is not one of openai, lm-eval, guidellm" >&2 && exit 2 ;;
   esac
   echo "clients: $client passed"
 done

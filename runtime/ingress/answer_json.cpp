@@ -42,6 +42,23 @@ std::uint64_t cached_tokens(const choice_output& choice) {
   return std::min<std::uint64_t>(most, choice.prompt.size());
 }
 
+namespace {
+
+answer_json usage_of(std::uint64_t prompt, std::uint64_t completion, std::uint64_t cached) {
+  answer_json usage;
+  usage["prompt_tokens"] = prompt;
+  usage["completion_tokens"] = completion;
+  usage["total_tokens"] = prompt + completion;
+  usage["prompt_tokens_details"] = {{"cached_tokens", cached}};
+  return usage;
+}
+
+} // namespace
+
+answer_json usage_json(const choice_output& choice) {
+  return usage_of(choice.prompt.size(), choice.all.tokens.size(), cached_tokens(choice));
+}
+
 answer_json usage_json(const generation_call& call, const std::vector<choice_output>& choices) {
   std::uint64_t prompt = 0, completion = 0, cached = 0;
   for (const auto& x : choices) {
@@ -51,12 +68,7 @@ answer_json usage_json(const generation_call& call, const std::vector<choice_out
     }
     completion += x.all.tokens.size();
   }
-  answer_json usage;
-  usage["prompt_tokens"] = prompt;
-  usage["completion_tokens"] = completion;
-  usage["total_tokens"] = prompt + completion;
-  usage["prompt_tokens_details"] = {{"cached_tokens", cached}};
-  return usage;
+  return usage_of(prompt, completion, cached);
 }
 
 answer_json routing_json(const answer_facts& facts, std::span<const generated_token> tokens) {

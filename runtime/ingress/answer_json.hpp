@@ -27,6 +27,9 @@ std::string finish_text(finish_reason finish);
 /// OpenAI's usage of all choices together; a prompt counts once for all its choices.
 answer_json usage_json(const generation_call& call, const std::vector<choice_output>& choices);
 
+/// The same of one choice as far as it has come.
+answer_json usage_json(const choice_output& choice);
+
 /// Who wrote each token, with the score of the routing decision there; null where none was made.
 answer_json routing_json(const answer_facts& facts, std::span<const generated_token> tokens);
 

@@ -49,6 +49,7 @@ void read_stream(field_reader& in, generation_call& out) {
     return in.fault("stream_options", "may only be given with \"stream\": true");
   field_reader inner(*options, "stream_options.");
   out.include_usage = inner.flag("include_usage").value_or(false);
+  out.continuous_usage = inner.flag("continuous_usage_stats").value_or(false) && out.include_usage;
   inner.accept_only("include_obfuscation", false);
   inner.refuse_others();
   if (inner.first_fault())

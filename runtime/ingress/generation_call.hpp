@@ -23,7 +23,8 @@ struct generation_call {
   std::uint32_t choices_per_prompt = 1;
   generation_order each; ///< of every choice, but for prompt, max_new_tokens and seed
   bool stream = false;
-  bool include_usage = false;
+  bool include_usage = false;    ///< of a stream: with its end
+  bool continuous_usage = false; ///< … and its choice's so far with every event
   bool echo = false;
   bool logprobs = false;
   std::uint32_t top_logprobs = 0;

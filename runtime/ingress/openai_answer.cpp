@@ -40,7 +40,7 @@ class openai_answer final : public answer_format {
       return;
     answer_json choice = part(x, settled);
     add_details(choice, x, fresh.tokens);
-    events.push_back(event(std::move(choice)));
+    events.push_back(event(x, std::move(choice)));
   }
 
   void last(const choice_output& x, std::vector<std::string>& events) override {
@@ -48,14 +48,14 @@ class openai_answer final : public answer_format {
     auto& state = opened_[x.index];
     if (state.scanner)
       if (const tool_scan settled = state.scanner->finish(); !nothing_in(settled))
-        events.push_back(event(part(x, settled)));
+        events.push_back(event(x, part(x, settled)));
     answer_json choice = part(x, {});
     if (is_chat_)
       choice["delta"] = answer_json::object();
     choice["finish_reason"] = finish_of(x, state.told_calls > 0);
     if (call_.report_routing)
       choice["routing"] = {{"handoffs", x.end->handoffs}};
-    events.push_back(event(std::move(choice)));
+    events.push_back(event(x, std::move(choice)));
   }
 
   void closing(const std::vector<choice_output>& choices,
@@ -81,10 +81,12 @@ class openai_answer final : public answer_format {
     return out;
   }
 
-  std::string event(answer_json choice) const {
+  std::string event(const choice_output& x, answer_json choice) const {
     answer_json out = head(true);
     out["choices"] = answer_json::array({std::move(choice)});
-    if (call_.include_usage)
+    if (call_.continuous_usage)
+      out["usage"] = usage_json(x);
+    else if (call_.include_usage)
       out["usage"] = nullptr;
     return dump(out);
   }
@@ -154,14 +156,14 @@ class openai_answer final : public answer_format {
     if (is_chat_) {
       answer_json choice = part(x, {});
       choice["delta"] = {{"role", "assistant"}, {"content", ""}};
-      events.push_back(event(std::move(choice)));
+      events.push_back(event(x, std::move(choice)));
     } else if (call_.echo || call_.return_token_ids) {
       answer_json choice = part(x, {call_.echo ? prompt_text(x) : "", {}});
       if (call_.echo && call_.logprobs)
         choice["logprobs"] = prompt_logprobs(x, opened_[x.index].text_offset);
       if (call_.return_token_ids)
         choice["prompt_token_ids"] = x.prompt;
-      events.push_back(event(std::move(choice)));
+      events.push_back(event(x, std::move(choice)));
     }
   }
 

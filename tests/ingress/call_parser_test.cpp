@@ -23,7 +23,8 @@ BOOST_AUTO_TEST_CASE(every_field_of_a_completion_reaches_the_call) {
   const auto call =
       parse_completion(R"({"model": "tokenrouter", "prompt": "What is", "max_tokens": 9,
       "temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.1, "seed": -3, "n": 2, "echo": true,
-      "stop": "x", "stream": true, "stream_options": {"include_usage": true}, "ignore_eos": true,
+      "stop": "x", "stream": true, "stream_options": {"include_usage": true, "continuous_usage_stats": true},
+      "ignore_eos": true,
       "logprobs": 3, "return_token_ids": true, "routing": {"request_score": 0.25}, "user": "me",
       "suffix": null, "best_of": 2, "presence_penalty": 0.0, "logit_bias": {}})",
                        tools);
@@ -41,7 +42,8 @@ BOOST_AUTO_TEST_CASE(every_field_of_a_completion_reaches_the_call) {
   BOOST_TEST(call->each.stop == std::vector<std::string>{"x"});
   BOOST_TEST(call->each.ignore_eos);
   BOOST_TEST(call->each.request_score == 0.25f);
-  BOOST_TEST((call->stream && call->include_usage && call->echo && call->logprobs));
+  BOOST_TEST((call->stream && call->include_usage && call->continuous_usage && call->echo &&
+              call->logprobs));
   BOOST_TEST(call->top_logprobs == 3u);
   BOOST_TEST((call->return_token_ids && call->report_routing));
 }

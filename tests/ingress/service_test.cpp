@@ -110,6 +110,38 @@ BOOST_AUTO_TEST_CASE(tokens_and_their_logprobs_stay_together_in_every_chunk) {
   BOOST_TEST(chunks[3]["choices"][0]["routing"]["handoffs"] == 3);
 }
 
+BOOST_AUTO_TEST_CASE(a_stream_tells_usage_at_its_end_or_all_along_as_asked) {
+  for (const bool all_along : {false, true}) {
+    bench b;
+    b.call("/v1/completions",
+           {{"prompt", "a"},
+            {"stream", true},
+            {"stream_options", {{"include_usage", true}, {"continuous_usage_stats", all_along}}}});
+    std::size_t tokens = 0;
+    std::vector<std::size_t> told;
+    for (const char* text : {"What is", " 4822"}) {
+      b.job.say(0, text);
+      b.client->run();
+      tokens += tools_for_tests().words->encode(text).value().size();
+      told.push_back(tokens);
+    }
+    b.job.finish(0);
+    b.client->run();
+    const auto chunks = events(b.client->stream);
+    BOOST_REQUIRE(chunks.size() == 4u); // two pieces, the finish, the usage
+    told.push_back(tokens);
+    for (std::size_t i = 0; i < 3; ++i) {
+      BOOST_TEST(chunks[i]["usage"].is_null() == !all_along);
+      if (all_along) {
+        BOOST_TEST(chunks[i]["usage"]["prompt_tokens"] == 1);
+        BOOST_TEST(chunks[i]["usage"]["completion_tokens"] == told[i]);
+      }
+    }
+    BOOST_TEST(chunks[3]["choices"].empty());
+    BOOST_TEST(chunks[3]["usage"]["completion_tokens"] == tokens);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(text_offsets_count_characters) {
   bench b;
   b.call("/v1/completions", {{"prompt", "a"}, {"logprobs", 0}});
