@@ -104,6 +104,13 @@ class recorded_exchange final : public exchange {
   void post(std::function<void()> what) override { posted.push_back(std::move(what)); }
   void after_ms(unsigned, std::function<void()> what) override { later.push_back(std::move(what)); }
 
+  /// Drops what waits here and may hold the exchange itself; a real one runs or drops it.
+  void forget() {
+    gone = nullptr;
+    posted.clear();
+    later.clear();
+  }
+
   /// Runs what was posted.
   void run() {
     while (!posted.empty()) {

@@ -17,6 +17,7 @@ struct bench {
   std::shared_ptr<recorded_exchange> client = std::make_shared<recorded_exchange>();
 
   bench() : endpoints(job, options()) {}
+  ~bench() { client->forget(); }
   explicit bench(const std::string& template_source) : endpoints(job, with(template_source)) {}
 
   static service_options with(const std::string& template_source) {
@@ -274,6 +275,7 @@ BOOST_AUTO_TEST_CASE(with_keys_nothing_but_health_and_the_page_is_open_without_o
     endpoints.handle({"GET", x.target, x.authorization, ""}, client);
     client->run();
     BOOST_TEST(client->whole.status == x.status, x.target << " with " << x.authorization);
+    client->forget();
   }
 }
 
