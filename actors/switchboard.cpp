@@ -19,25 +19,25 @@ void hand(self_pointer self, const Handle& target, Message&& x) {
     ++self->state.undeliverable;
 }
 
-template <class Message>
-void deliver_to_scheduler(self_pointer self, Message&& x) {
-  const auto& schedulers = self->state.local.schedulers;
-  const auto found = schedulers.find(x.to);
-  hand(self, found == schedulers.end() ? scheduler_actor{} : found->second,
+/// The same, to the one of `actors` that the message is for.
+template <class Actors, class Message>
+void hand_to_one_of(self_pointer self, const Actors& actors, Message&& x) {
+  const auto found = actors.find(x.to);
+  hand(self, found == actors.end() ? typename Actors::mapped_type{} : found->second,
        std::forward<Message>(x));
 }
 
 void deliver(self_pointer self, announce&& x) {
-  deliver_to_scheduler(self, std::move(x));
+  hand_to_one_of(self, self->state.local.schedulers, std::move(x));
 }
 void deliver(self_pointer self, handoff&& x) {
-  deliver_to_scheduler(self, std::move(x));
+  hand_to_one_of(self, self->state.local.schedulers, std::move(x));
 }
 void deliver(self_pointer self, handoff_gap&& x) {
-  deliver_to_scheduler(self, std::move(x));
+  hand_to_one_of(self, self->state.local.schedulers, std::move(x));
 }
 void deliver(self_pointer self, release&& x) {
-  deliver_to_scheduler(self, std::move(x));
+  hand_to_one_of(self, self->state.local.schedulers, std::move(x));
 }
 void deliver(self_pointer self, commit_batch&& x) {
   hand(self, self->state.local.gateway, std::move(x));
@@ -52,10 +52,10 @@ void deliver(self_pointer self, replica_report&& x) {
   hand(self, self->state.local.planner, std::move(x));
 }
 void deliver(self_pointer self, batching_update&& x) {
-  deliver_to_scheduler(self, std::move(x));
+  hand_to_one_of(self, self->state.local.schedulers, std::move(x));
 }
 void deliver(self_pointer self, status_query&& x) {
-  deliver_to_scheduler(self, std::move(x));
+  hand_to_one_of(self, self->state.local.schedulers, std::move(x));
 }
 void deliver(self_pointer self, replica_status&& x) {
   hand(self, self->state.local.gateway, std::move(x));
@@ -67,18 +67,11 @@ void deliver(self_pointer self, end_job&& x) {
   hand(self, self->state.local.supervisor, std::move(x));
 }
 
-template <class Message>
-void deliver_to_shard(self_pointer self, Message&& x) {
-  const auto& shards = self->state.local.shards;
-  const auto found = shards.find(x.to);
-  hand(self, found == shards.end() ? shard_actor{} : found->second, std::forward<Message>(x));
-}
-
 void deliver(self_pointer self, shard_invite&& x) {
-  deliver_to_shard(self, std::move(x));
+  hand_to_one_of(self, self->state.local.shards, std::move(x));
 }
 void deliver(self_pointer self, shard_step&& x) {
-  deliver_to_shard(self, std::move(x));
+  hand_to_one_of(self, self->state.local.shards, std::move(x));
 }
 
 void deliver(self_pointer self, shard_awake&& x) {
@@ -86,29 +79,24 @@ void deliver(self_pointer self, shard_awake&& x) {
     self->state.options.shard_awake(x.awake);
 }
 
-rank_id rank_of(const switchboard_options& options, shard_id shard) {
-  const auto found = options.shards.find(shard);
-  check(found != options.shards.end(), "a message goes to a shard of the job");
-  return found->second;
-}
-
-rank_id rank_of(const switchboard_options& options, replica_id replica) {
-  const auto found = options.placement.find(replica);
-  check(found != options.placement.end(), "a message goes to a replica of the job");
+template <class Places, class Id>
+rank_id rank_of(const Places& places, const Id& id) {
+  const auto found = places.find(id);
+  check(found != places.end(), "a message goes to a replica or shard of the job");
   return found->second;
 }
 
 rank_id destination(const switchboard_options& o, const announce& x) {
-  return rank_of(o, x.to);
+  return rank_of(o.placement, x.to);
 }
 rank_id destination(const switchboard_options& o, const handoff& x) {
-  return rank_of(o, x.to);
+  return rank_of(o.placement, x.to);
 }
 rank_id destination(const switchboard_options& o, const handoff_gap& x) {
-  return rank_of(o, x.to);
+  return rank_of(o.placement, x.to);
 }
 rank_id destination(const switchboard_options& o, const release& x) {
-  return rank_of(o, x.to);
+  return rank_of(o.placement, x.to);
 }
 rank_id destination(const switchboard_options&, const commit_batch& x) {
   return x.home;
@@ -123,10 +111,10 @@ rank_id destination(const switchboard_options&, const replica_report&) {
   return {0};
 }
 rank_id destination(const switchboard_options& o, const batching_update& x) {
-  return rank_of(o, x.to);
+  return rank_of(o.placement, x.to);
 }
 rank_id destination(const switchboard_options& o, const status_query& x) {
-  return rank_of(o, x.to);
+  return rank_of(o.placement, x.to);
 }
 rank_id destination(const switchboard_options&, const replica_status& x) {
   return x.home;
@@ -138,13 +126,13 @@ rank_id destination(const switchboard_options&, const end_job& x) {
   return x.to;
 }
 rank_id destination(const switchboard_options& o, const shard_invite& x) {
-  return rank_of(o, x.to);
+  return rank_of(o.shards, x.to);
 }
 rank_id destination(const switchboard_options& o, const shard_step& x) {
-  return rank_of(o, x.to);
+  return rank_of(o.shards, x.to);
 }
 rank_id destination(const switchboard_options& o, const shard_awake& x) {
-  return rank_of(o, x.to);
+  return rank_of(o.shards, x.to);
 }
 
 template <class Message>

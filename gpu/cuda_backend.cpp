@@ -180,8 +180,7 @@ result<void> model_on_gpu::warm_up() {
     results_->tune(*forward_, size, stream_);
   }
   // Connections between shards are made by their first use, which no graph can record.
-  if (group_)
-    forward_->meet_shards(stream_);
+  forward_->meet_shards(stream_);
   return wait();
 }
 
@@ -200,9 +199,7 @@ result<void> model_on_gpu::allocate_kv(std::uint32_t blocks) {
     return tl::unexpected(kv.error());
   kv_ = std::move(*kv);
   blocks_ = blocks;
-  if (cuda_.one_kernel)
-    forward_->prefer_one_kernel(*cuda_.one_kernel);
-  else
+  if (!cuda_.one_kernel)
     tune_layers(*forward_, *buffers_, limits_, config_, {kv_.as(), blocks_}, stream_);
   if (cuda_.graphs)
     for (const std::uint32_t size : graph_sizes)

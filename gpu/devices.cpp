@@ -1,9 +1,9 @@
 #include "gpu/devices.hpp"
 
 #if TOKENROUTER_HAS_CUDA
-#include <dlfcn.h>
-
 #include <cuda_runtime_api.h>
+
+#include "gpu/loaded_library.hpp"
 #endif
 
 namespace tokenrouter {
@@ -16,12 +16,14 @@ namespace {
 /// it. It comes with the driver and its header does not, so what is used of it is declared here.
 class management_library {
  public:
-  management_library() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
-    if (!library_)
+  management_library() {
+    const gpu::loaded_library library({"libnvidia-ml.so.1"});
+    if (!library)
       return;
-    const auto init = find<int (*)()>("nvmlInit_v2");
-    find_device_ = find<find_device>("nvmlDeviceGetHandleByPciBusId_v2");
-    read_memory_ = find<read_memory>("nvmlDeviceGetMemoryInfo");
+    int (*init)() = nullptr;
+    library.find("nvmlInit_v2", init);
+    library.find("nvmlDeviceGetHandleByPciBusId_v2", find_device_);
+    library.find("nvmlDeviceGetMemoryInfo", read_memory_);
     ready_ = init && find_device_ && read_memory_ && init() == 0;
   }
 
@@ -41,12 +43,6 @@ class management_library {
   using find_device = int (*)(const char* bus_id, void** device);
   using read_memory = int (*)(void* device, memory_bytes* memory);
 
-  template <class F>
-  F find(const char* name) const {
-    return reinterpret_cast<F>(dlsym(library_, name));
-  }
-
-  void* library_;
   find_device find_device_ = nullptr;
   read_memory read_memory_ = nullptr;
   bool ready_ = false;

@@ -65,9 +65,6 @@ class forward_pass {
   /// Lets shards sum and gather once, of a model that is split.
   void meet_shards(cudaStream_t stream);
 
-  /// Whether small waves are run as one kernel, unless measured.
-  void prefer_one_kernel(bool preferred) { persistent_.prefer(persistent_rows_max, preferred); }
-
   /// Measures whether a wave of so many tokens is best run as one kernel; else it is, if it can be.
   /// `wave` is one without tiles, whose KV may hold anything and is written.
   void tune_layers(const device_wave& wave, std::uint32_t tokens, void* pool, cudaStream_t stream);

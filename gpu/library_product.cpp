@@ -1,13 +1,13 @@
 #include "gpu/library_product.hpp"
 
 #include <array>
-#include <dlfcn.h>
 #include <string>
 
 #include <cublasLt.h>
 
 #include "gpu/cuda_error.hpp"
 #include "gpu/device_memory.hpp"
+#include "gpu/loaded_library.hpp"
 #include "runtime/core/check.hpp"
 
 namespace tokenrouter::gpu {
@@ -33,18 +33,14 @@ struct functions {
 #undef TOKENROUTER_FUNCTION
 
   result<void> load() {
-    void* library = nullptr;
-    for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"})
-      if (!library)
-        library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    const loaded_library library({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"});
     if (!library)
       return fail(errc::unavailable,
-                  std::string("libcublasLt can't be loaded: ") + dlerror() +
+                  "libcublasLt can't be loaded: " + library.fault() +
                       "; install CUDA's cuBLAS or add its folder to LD_LIBRARY_PATH");
     bool complete = true;
     const auto find = [&](const char* name, auto& function) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      library.find(name, function);
       complete = complete && function;
     };
 #define TOKENROUTER_FIND(name) find(#name, name)

@@ -13,6 +13,7 @@
 #include "gpu/nccl/nccl_library.hpp"
 #include "gpu/nccl/peer_group.hpp"
 #include "gpu/recorded_work.hpp"
+#include "gpu/stream_owner.hpp"
 #include "runtime/core/check.hpp"
 
 namespace tokenrouter::gpu {
@@ -53,11 +54,8 @@ class nccl_communicator final : public communicator {
   /// Finds out up to which size sums are faster through peers' memory. Members must agree: they add
   /// up what all measured.
   result<void> choose_way(std::uint32_t device) {
-    cudaStream_t stream = nullptr;
-    cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    auto outcome = measure(device, stream);
-    cuda_check(cudaStreamDestroy(stream));
-    return outcome;
+    const stream_owner stream;
+    return measure(device, stream);
   }
 
   std::string way() const override {

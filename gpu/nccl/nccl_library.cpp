@@ -1,21 +1,21 @@
 #include "gpu/nccl/nccl_library.hpp"
 
-#include <dlfcn.h>
 #include <string>
-#include <type_traits>
+
+#include "gpu/loaded_library.hpp"
 
 namespace tokenrouter::gpu {
 namespace {
 
 result<nccl_functions> find_functions() {
-  void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  const loaded_library library({"libnccl.so.2"});
   if (!library)
-    return fail(errc::unavailable, std::string("NCCL can't be loaded: ") + dlerror() +
+    return fail(errc::unavailable, "NCCL can't be loaded: " + library.fault() +
                                        "; install libnccl2 or add its folder to LD_LIBRARY_PATH");
   nccl_functions found;
   const char* missing = nullptr;
   const auto find = [&](const char* name, auto& function) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    library.find(name, function);
     if (!function)
       missing = name;
   };

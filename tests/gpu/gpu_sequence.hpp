@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -21,6 +23,25 @@ struct has_gpus {
   }
 };
 
+/// Sets every bit of a pool's blocks.
+inline void poison(backend& model, std::uint32_t blocks) {
+  const std::vector<std::byte> ones(model.facts().kv_bytes_per_block, std::byte{0xff});
+  for (std::uint32_t b = 0; b < blocks; ++b)
+    model.import_block(b, ones);
+}
+
+/// ‖a − b‖ / ‖b‖; NaN is infinitely far.
+inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  BOOST_REQUIRE_EQUAL(a.size(), b.size());
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (double{a[i]} - double{b[i]}) * (double{a[i]} - double{b[i]});
+    norm += double{b[i]} * double{b[i]};
+  }
+  const double share = std::sqrt(difference / std::max(norm, 1e-30));
+  return std::isnan(share) ? INFINITY : share;
+}
+
 /// Loads a model onto the first GPU with a pool that is poisoned: every bit set.
 inline std::unique_ptr<backend> load_on_gpu(const load_options& options, std::uint32_t blocks,
                                             bool graphs = true,
@@ -29,9 +50,7 @@ inline std::unique_ptr<backend> load_on_gpu(const load_options& options, std::ui
       make_cuda_backend(options, {.device = 0, .graphs = graphs, .one_kernel = one_kernel});
   BOOST_REQUIRE_MESSAGE(model.has_value(), (model ? std::string() : model.error().message));
   BOOST_REQUIRE((*model)->allocate_kv(blocks).has_value());
-  const std::vector<std::byte> poison((*model)->facts().kv_bytes_per_block, std::byte{0xff});
-  for (std::uint32_t b = 0; b < blocks; ++b)
-    (*model)->import_block(b, poison);
+  poison(**model, blocks);
   return std::move(*model);
 }
 

@@ -33,21 +33,8 @@ std::unique_ptr<shard_team> load_team(const load_options& options, std::uint32_t
   auto team = shard_team::load(options, shards, graphs);
   BOOST_REQUIRE_MESSAGE(team.has_value(), (team ? std::string() : team.error().message));
   BOOST_REQUIRE((*team)->allocate_kv(blocks).has_value());
-  const std::vector<std::byte> poison((*team)->facts().kv_bytes_per_block, std::byte{0xff});
-  for (std::uint32_t b = 0; b < blocks; ++b)
-    (*team)->import_block(b, poison);
+  poison(**team, blocks);
   return std::move(*team);
-}
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  BOOST_REQUIRE_EQUAL(a.size(), b.size());
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference += std::pow(double{a[i]} - double{b[i]}, 2);
-    norm += std::pow(double{b[i]}, 2);
-  }
-  const double share = std::sqrt(difference / std::max(norm, 1e-30));
-  return std::isnan(share) ? INFINITY : share;
 }
 
 std::vector<sequence> some_requests(std::uint32_t vocab) {

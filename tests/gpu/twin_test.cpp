@@ -14,18 +14,6 @@ namespace {
 
 constexpr std::uint32_t pool_blocks = 600;
 
-/// ‖a − b‖ / ‖b‖; NaN is infinitely far.
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  BOOST_REQUIRE_EQUAL(a.size(), b.size());
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference += (double{a[i]} - double{b[i]}) * (double{a[i]} - double{b[i]});
-    norm += double{b[i]} * double{b[i]};
-  }
-  const double share = std::sqrt(difference / std::max(norm, 1e-30));
-  return std::isnan(share) ? INFINITY : share;
-}
-
 /// Requests with random tokens and scattered blocks, some of which begin with another's blocks.
 std::vector<sequence> make_requests(std::mt19937& random, const model_shape& shape) {
   std::vector<block_id> blocks(pool_blocks);
