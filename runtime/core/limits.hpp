@@ -41,6 +41,17 @@ inline constexpr std::size_t frame_bytes_max = std::size_t{64} << 20;
 inline constexpr std::uint32_t link_window_frames = 1024;
 inline constexpr std::size_t link_window_bytes = std::size_t{16} << 20;
 
+/// Bytes of KV on their way beside the frames, each way and rank; and of one piece of it, which is
+/// at least one block.
+inline constexpr std::size_t bulk_bytes_max = std::size_t{64} << 20;
+inline constexpr std::size_t bulk_piece_bytes = std::size_t{8} << 20;
+
+/// Of one fetch of KV: pieces that are asked for at a time.
+inline constexpr std::size_t fetch_pieces_max = 2;
+
+/// Bytes by which another process may reach a KV pool.
+inline constexpr std::size_t kv_address_bytes_max = 1024;
+
 /// Ended requests a scheduler remembers, to drop what arrives late for them.
 inline constexpr std::size_t tombstones_max = 1u << 16;
 

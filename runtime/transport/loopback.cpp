@@ -10,6 +10,7 @@
 
 #include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
+#include "runtime/transport/bulk_matcher.hpp"
 #include "runtime/transport/frame_gate.hpp"
 
 namespace tokenrouter {
@@ -17,7 +18,13 @@ namespace tokenrouter {
 class loopback_network::endpoint_impl final : public transport {
  public:
   endpoint_impl(loopback_network& network, rank_id self)
-      : network_(network), self_(self), event_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      : network_(network), self_(self), event_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        bulk_(self, {[this](bulk_post x) { network_.accept(std::move(x)); },
+                     [this](std::uint64_t operation) { network_.cancel(self_, operation); },
+                     [this] {
+                       const std::lock_guard guard(mutex_);
+                       ring();
+                     }}) {
     check(event_fd_ >= 0, "no file descriptors left for the loopback transport");
   }
 
@@ -51,20 +58,27 @@ class loopback_network::endpoint_impl final : public transport {
     for (const auto& frame : frames)
       if (!forgotten_.contains(frame.from.value))
         gate_.pass(frame.from, frame.header, frame.payload);
-    return frames.size();
+    return frames.size() + bulk_.deliver();
   }
 
   int event_fd() const override { return event_fd_; }
 
   bool prepare_sleep() override {
     const std::lock_guard guard(mutex_);
-    armed_ = inbox_.empty();
+    armed_ = inbox_.empty() && bulk_.idle();
     return armed_;
   }
 
   std::size_t pending_sends() const override { return 0; }
   std::string describe(rank_id) const override { return "loopback"; }
-  void forget(rank_id peer) override { forgotten_.insert(peer.value); }
+  bulk_wire& bulk() override { return bulk_; }
+
+  void forget(rank_id peer) override {
+    forgotten_.insert(peer.value);
+    bulk_.forget(peer);
+  }
+
+  memory_bulk& memory() { return bulk_; }
 
  private:
   struct arrival {
@@ -76,6 +90,11 @@ class loopback_network::endpoint_impl final : public transport {
   void receive(arrival frame) {
     const std::lock_guard guard(mutex_);
     inbox_.push_back(std::move(frame));
+    ring();
+  }
+
+  /// Requires that mutex_ is held.
+  void ring() {
     if (!std::exchange(armed_, false))
       return;
     rung_ = true;
@@ -89,6 +108,7 @@ class loopback_network::endpoint_impl final : public transport {
   frame_gate gate_;
   std::set<std::uint32_t> forgotten_;
   std::vector<arrival> arriving_;
+  memory_bulk bulk_;
 
   std::mutex mutex_; ///< guards what follows: other endpoints' threads write it
   std::vector<arrival> inbox_;
@@ -96,7 +116,28 @@ class loopback_network::endpoint_impl final : public transport {
   bool rung_ = false;  ///< event_fd_ is readable
 };
 
-loopback_network::loopback_network(std::uint32_t ranks) {
+/// The bulk transfers of all endpoints.
+struct loopback_network::bulk_posts {
+  std::mutex mutex;
+  bulk_matcher matcher;
+};
+
+void loopback_network::accept(bulk_post post) {
+  const std::lock_guard guard(posts_->mutex);
+  const auto both = posts_->matcher.add(std::move(post));
+  if (!both)
+    return;
+  const bool whole = copy_bulk(*both);
+  endpoints_[both->out.self.value]->memory().arrive(both->out.operation, whole);
+  endpoints_[both->in.self.value]->memory().arrive(both->in.operation, whole);
+}
+
+void loopback_network::cancel(rank_id self, std::uint64_t operation) {
+  const std::lock_guard guard(posts_->mutex);
+  posts_->matcher.cancel(self, operation);
+}
+
+loopback_network::loopback_network(std::uint32_t ranks) : posts_(std::make_unique<bulk_posts>()) {
   for (std::uint32_t i = 0; i < ranks; ++i)
     endpoints_.push_back(std::make_unique<endpoint_impl>(*this, rank_id{i}));
 }

@@ -8,6 +8,8 @@
 
 namespace tokenrouter {
 
+struct bulk_post;
+
 /// Transports of several endpoints in one process. Each endpoint may live in a thread of its own.
 /// Must outlive its endpoints' users.
 class loopback_network {
@@ -21,6 +23,12 @@ class loopback_network {
 
  private:
   class endpoint_impl;
+  struct bulk_posts;
+
+  void accept(bulk_post post);
+  void cancel(rank_id self, std::uint64_t operation);
+
+  std::unique_ptr<bulk_posts> posts_;
 
   std::vector<std::unique_ptr<endpoint_impl>> endpoints_;
 };

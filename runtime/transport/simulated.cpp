@@ -17,6 +17,9 @@ enum lane : std::uint32_t { drop, duplicate, reorder, corrupt, corrupt_bit, dela
 
 constexpr std::uint32_t network_stream = 0x6e657477;
 
+// Bulk transfers draw lanes of their own, so that they change no frame's fate.
+enum bulk_lane : std::uint32_t { bulk_delay = 16, bulk_fail, bulk_corrupt, bulk_corrupt_bit };
+
 /// Which one: `where` in [0, 1) over all bits of the frame.
 void flip_bit(frame_header& header, std::vector<std::byte>& payload, float where) {
   const auto head = std::as_writable_bytes(std::span(&header, 1));
@@ -30,7 +33,12 @@ void flip_bit(frame_header& header, std::vector<std::byte>& payload, float where
 
 class simulated_network::endpoint_impl final : public transport {
  public:
-  endpoint_impl(simulated_network& network, rank_id self) : network_(network), self_(self) {}
+  endpoint_impl(simulated_network& network, rank_id self)
+      : network_(network), self_(self),
+        bulk_(self,
+              {[this](bulk_post x) { network_.accept_bulk(std::move(x)); },
+               [this](std::uint64_t operation) { network_.bulk_posts_.cancel(self_, operation); },
+               [] {}}) {}
 
   void on_frame(frame_sink sink) override { gate_.open(std::move(sink)); }
 
@@ -51,14 +59,21 @@ class simulated_network::endpoint_impl final : public transport {
     for (const auto& frame : frames)
       if (!forgotten_.contains(frame.from.value))
         gate_.pass(frame.from, frame.header, frame.payload);
-    return frames.size();
+    return frames.size() + bulk_.deliver();
   }
 
   int event_fd() const override { return -1; }
-  bool prepare_sleep() override { return arrived_.empty(); }
+  bool prepare_sleep() override { return arrived_.empty() && bulk_.idle(); }
   std::size_t pending_sends() const override { return 0; }
   std::string describe(rank_id) const override { return "simulated"; }
-  void forget(rank_id peer) override { forgotten_.insert(peer.value); }
+  bulk_wire& bulk() override { return bulk_; }
+
+  void forget(rank_id peer) override {
+    forgotten_.insert(peer.value);
+    bulk_.forget(peer);
+  }
+
+  memory_bulk& memory() { return bulk_; }
 
   void arrive(packet frame) { arrived_.push_back(std::move(frame)); }
 
@@ -66,6 +81,7 @@ class simulated_network::endpoint_impl final : public transport {
   void reset() {
     arrived_.clear();
     forgotten_.clear();
+    bulk_.reset();
   }
 
  private:
@@ -73,6 +89,7 @@ class simulated_network::endpoint_impl final : public transport {
   const rank_id self_;
   frame_gate gate_;
   std::set<std::uint32_t> forgotten_;
+  memory_bulk bulk_;
   std::vector<packet> arrived_;
 };
 
@@ -127,9 +144,12 @@ void simulated_network::put_under_way(packet sent, std::uint32_t position, std::
 }
 
 std::optional<std::uint64_t> simulated_network::next_arrival_us() const {
-  if (under_way_.empty())
-    return std::nullopt;
-  return under_way_.begin()->first;
+  std::optional<std::uint64_t> next_us;
+  if (!under_way_.empty())
+    next_us = under_way_.begin()->first;
+  if (!bulk_under_way_.empty())
+    next_us = std::min(next_us.value_or(UINT64_MAX), bulk_under_way_.begin()->first);
+  return next_us;
 }
 
 void simulated_network::advance_to(std::uint64_t us) {
@@ -139,6 +159,35 @@ void simulated_network::advance_to(std::uint64_t us) {
     auto frame = under_way_.extract(under_way_.begin());
     endpoints_[frame.mapped().to.value]->arrive(std::move(frame.mapped()));
   }
+  while (!bulk_under_way_.empty() && bulk_under_way_.begin()->first <= now_us_) {
+    const auto one = bulk_under_way_.extract(bulk_under_way_.begin());
+    finish_bulk(one.mapped().both, one.mapped().position);
+  }
+}
+
+void simulated_network::accept_bulk(bulk_post post) {
+  if (dead_.contains(post.self.value) || dead_.contains(post.peer.value))
+    return; // it ends when its peer is forgotten
+  auto both = bulk_posts_.add(std::move(post));
+  if (!both)
+    return;
+  const auto position = static_cast<std::uint32_t>(bulk_transfers_++);
+  const auto spread = static_cast<float>(faults_.delay_max_us - faults_.delay_min_us + 1);
+  const auto delay_us =
+      faults_.delay_min_us + static_cast<std::uint64_t>(draw(position, bulk_delay) * spread);
+  bulk_under_way_.emplace(now_us_ + delay_us, moving_bulk{std::move(*both), position});
+}
+
+void simulated_network::finish_bulk(const bulk_matcher::pair& both, std::uint32_t position) {
+  const bool whole = draw(position, bulk_fail) >= faults_.bulk_fail_share && copy_bulk(both);
+  const auto got = both.in.buffer->bytes();
+  if (whole && draw(position, bulk_corrupt) < faults_.bulk_corrupt_share) {
+    const auto bit = static_cast<std::size_t>(draw(position, bulk_corrupt_bit) *
+                                              static_cast<float>(got.size() * 8 - 1));
+    got[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
+  }
+  endpoints_[both.out.self.value]->memory().arrive(both.out.operation, whole);
+  endpoints_[both.in.self.value]->memory().arrive(both.in.operation, whole);
 }
 
 void simulated_network::lose_unreachable() {
@@ -159,6 +208,10 @@ void simulated_network::heal(rank_id a, rank_id b) {
 void simulated_network::kill(rank_id rank) {
   check(rank.value < endpoints_.size(), "rank out of range");
   dead_.insert(rank.value);
+  bulk_posts_.drop(rank);
+  std::erase_if(bulk_under_way_, [&](const auto& entry) {
+    return entry.second.both.out.self == rank || entry.second.both.in.self == rank;
+  });
   endpoints_[rank.value]->reset();
   lose_unreachable();
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/transport/bulk_matcher.hpp"
 #include "runtime/transport/transport.hpp"
 
 namespace tokenrouter {
@@ -20,6 +21,10 @@ struct network_faults {
   float duplicate_share = 0; ///< delivered once more, after a delay of its own
   float reorder_share = 0;   ///< may overtake and be overtaken; otherwise order per pair is kept
   float corrupt_share = 0;   ///< one bit of header or payload flips
+  /// Of bulk transfers, whose delays are of the same range: end on both sides as not whole, or with
+  /// one bit flipped.
+  float bulk_fail_share = 0;
+  float bulk_corrupt_share = 0;
 };
 
 /// An in-memory network with a virtual clock whose faults are a pure function of the seed and of
@@ -67,6 +72,8 @@ class simulated_network {
 
   using pair = std::pair<std::uint32_t, std::uint32_t>;
 
+  void accept_bulk(bulk_post post);
+  void finish_bulk(const bulk_matcher::pair& both, std::uint32_t position);
   bool reachable(rank_id a, rank_id b) const;
   void accept(packet sent);
   void put_under_way(packet sent, std::uint32_t position, std::uint32_t lane);
@@ -79,8 +86,15 @@ class simulated_network {
   std::uint64_t sent_frames_ = 0;
   std::uint64_t lost_frames_ = 0;
   std::multimap<std::uint64_t, packet> under_way_; ///< by arrival; equal ones in order of sending
-  std::map<pair, std::uint64_t> last_arrival_us_;  ///< per (from, to), of frames kept in order
-  std::set<pair> cuts_;                            ///< (lower, higher)
+  struct moving_bulk {
+    bulk_matcher::pair both;
+    std::uint32_t position; ///< of its draws
+  };
+  std::uint64_t bulk_transfers_ = 0;
+  bulk_matcher bulk_posts_;
+  std::multimap<std::uint64_t, moving_bulk> bulk_under_way_;
+  std::map<pair, std::uint64_t> last_arrival_us_; ///< per (from, to), of frames kept in order
+  std::set<pair> cuts_;                           ///< (lower, higher)
   std::set<std::uint32_t> dead_;
   std::vector<std::unique_ptr<endpoint_impl>> endpoints_;
 };

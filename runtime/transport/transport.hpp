@@ -8,6 +8,7 @@
 
 #include "runtime/core/error.hpp"
 #include "runtime/core/ids.hpp"
+#include "runtime/transport/bulk.hpp"
 #include "runtime/wire/frame.hpp"
 
 namespace tokenrouter {
@@ -46,7 +47,11 @@ class transport {
   /// "loopback".
   virtual std::string describe(rank_id peer) const = 0;
 
-  /// Drops everything for a peer that is gone; later sends to it are errors.
+  /// Large buffers beside the frames. Owned by the transport.
+  virtual bulk_wire& bulk() = 0;
+
+  /// Drops everything for a peer that is gone, bulk transfers included, which end as not whole;
+  /// later sends to it are errors.
   virtual void forget(rank_id peer) = 0;
 };
 

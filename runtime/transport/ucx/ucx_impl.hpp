@@ -15,6 +15,7 @@
 #include <ucp/api/ucp.h>
 
 #include "runtime/transport/frame_gate.hpp"
+#include "runtime/transport/ucx/ucx_bulk.hpp"
 #include "runtime/transport/ucx/ucx_transport.hpp"
 #include "runtime/transport/ucx/ucx_worker.hpp"
 
@@ -41,8 +42,12 @@ class ucx_transport::impl {
   std::string describe(rank_id rank) const;
   void forget(rank_id rank);
 
+  /// Null: no open way to that rank.
+  ucp_ep_h endpoint_of(rank_id rank) const;
+
   frame_gate gate;
   ucx_worker worker;
+  ucx_bulk bulk{worker, [this](rank_id rank) { return endpoint_of(rank); }};
 
  private:
   struct peer;

@@ -96,6 +96,7 @@ std::size_t ucx_transport::impl::progress() {
   events += ucp_worker_progress(worker.handle());
   if (!announced_.empty())
     events += fetch_announced();
+  events += bulk.deliver();
   in_progress_ = false;
   return events;
 }
@@ -103,13 +104,13 @@ std::size_t ucx_transport::impl::progress() {
 bool ucx_transport::impl::prepare_sleep() {
   if (closed_)
     return true;
-  if (waiting_ > 0)
+  if (waiting_ > 0 || !bulk.idle())
     return false;
   if (worker.arm())
     return true;
   // UCX does not sleep while a send to a full queue is pending, and the queue of a dead process
   // stays full: only look at the others now and then.
-  if (stranded_ == 0)
+  if (stranded_ + bulk.stranded() == 0)
     return false;
   worker.arm_timer(stranded_look_ns);
   return true;
@@ -131,6 +132,12 @@ void ucx_transport::impl::forget(rank_id rank) {
   gone->waiting.clear();
   in_flight_ -= gone->in_flight;
   stranded_ += gone->in_flight;
+  bulk.forget(rank);
+}
+
+ucp_ep_h ucx_transport::impl::endpoint_of(rank_id rank) const {
+  const auto* there = closed_ ? nullptr : open_peer(rank);
+  return there == nullptr ? nullptr : there->endpoint;
 }
 
 bool ucx_transport::impl::progress_until(std::uint64_t deadline_ns,
@@ -151,7 +158,9 @@ bool ucx_transport::impl::close(std::uint32_t deadline_ms) {
     return true;
   gate.open([](rank_id, const frame_header&, std::span<const std::byte>) {});
   const auto deadline_ns = monotonic_ns() + std::uint64_t{deadline_ms} * 1'000'000;
-  bool left = progress_until(deadline_ns, [this] { return pending_sends() == 0; });
+  bulk.close();
+  bool left =
+      progress_until(deadline_ns, [this] { return pending_sends() + bulk.in_flight() == 0; });
   std::vector<ucs_status_ptr_t> flushes;
   const ucp_request_param_t param{};
   for (const auto& [source, there] : by_source_)
@@ -172,7 +181,7 @@ bool ucx_transport::impl::close(std::uint32_t deadline_ms) {
          left;
   if (!left)
     spdlog::warn("rank {}: not everything left before the network was closed", self_.value);
-  abandoned_ = !left || stranded_ > 0;
+  abandoned_ = !left || stranded_ + bulk.stranded() > 0;
   return left;
 }
 
@@ -233,6 +242,9 @@ std::size_t ucx_transport::pending_sends() const {
 }
 std::string ucx_transport::describe(rank_id peer) const {
   return impl_->describe(peer);
+}
+bulk_wire& ucx_transport::bulk() {
+  return impl_->bulk;
 }
 void ucx_transport::forget(rank_id peer) {
   impl_->forget(peer);

@@ -10,7 +10,8 @@
 namespace tokenrouter {
 
 /// Frames as UCX active messages: shared memory between ranks of a host, the best network
-/// otherwise; large ones by rendezvous. All calls come from one thread.
+/// otherwise; large ones by rendezvous. Bulk transfers are tagged messages of the same worker. All
+/// calls come from one thread.
 ///
 /// Shared memory never reports a dead peer, and UCX's mode that does would give up shared memory,
 /// so this transport reports none: the link's heartbeats do, and then it says `forget`.
@@ -47,6 +48,7 @@ class ucx_transport final : public transport {
   bool prepare_sleep() override;
   std::size_t pending_sends() const override;
   std::string describe(rank_id peer) const override;
+  bulk_wire& bulk() override;
   void forget(rank_id peer) override;
 
  private:

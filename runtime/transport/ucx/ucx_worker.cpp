@@ -37,7 +37,7 @@ result<void> ucx_worker::open() {
         errc::unavailable, "can't read UCX's settings (environment variables UCX_…)", status));
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
   params.name = "tokenrouter";
   const auto started = ucp_init(&params, config, &context_);
   ucp_config_release(config);
