@@ -171,12 +171,18 @@ void block_ledger::remember(request_id request, std::span<const token_id> tokens
     ++references_[block];
 }
 
+/// The cached block that no request has used for longest, if no longer prefix needs it.
+bool block_ledger::forget_one_cached() {
+  const auto cached = index_.evict([&](block_id b) { return references_[b] == 1; });
+  if (cached)
+    drop(*cached);
+  return cached.has_value();
+}
+
 bool block_ledger::evict_for(request_id needy, std::uint64_t age,
                              std::vector<request_id>& evicted) {
-  if (const auto cached = index_.evict([&](block_id b) { return references_[b] == 1; })) {
-    drop(*cached);
+  if (forget_one_cached())
     return true;
-  }
   if (!parked_.empty()) {
     const request_id victim = parked_.begin()->second;
     give_back(entries_.at(victim));
@@ -251,6 +257,10 @@ bool block_ledger::consistent() const {
     for (const block_id block : e.table)
       ++named[block];
   index_.for_each([&](block_id block) { ++named[block]; });
+  for (const auto* loans : {&pins_, &reserved_})
+    for (const auto& [number, blocks] : *loans)
+      for (const block_id block : blocks)
+        ++named[block];
   if (named != references_)
     return false;
   std::vector<block_id> free(free_);

@@ -26,7 +26,8 @@ namespace tokenrouter {
 /// no request uses, least recently used first; then evicts parked requests, least recently parked
 /// first; then in-use requests that are younger than the one in need, youngest first. An evicted
 /// request holds nothing; its KV must be computed again. So the oldest request can always grow to
-/// the size of the pool, and requests cannot evict one another in turns for ever.
+/// the size of the pool, and requests cannot evict one another in turns for ever. Only blocks that
+/// are pinned or reserved while KV moves between replicas are out of its reach, until that ends.
 class block_ledger {
  public:
   /// `keep_prefixes` false: `remember` does nothing and nothing is ever matched.
@@ -82,6 +83,38 @@ class block_ledger {
   /// Gives all its blocks back. Unknown: ignored.
   void release(request_id request);
 
+  /// How many leading tokens the cache has the KV of, in whole blocks; nothing counts as used.
+  std::uint32_t known_tokens(std::span<const token_id> tokens) const;
+
+  /// Keeps cached blocks [first_block, first_block + block_count) of `tokens` as they are until
+  /// `unpin`; none of them if one is missing. Not written, not given to anyone.
+  std::vector<block_id> pin(std::uint64_t pin, std::span<const token_id> tokens,
+                            std::uint32_t first_block, std::uint32_t block_count);
+
+  /// Unknown: ignored.
+  void unpin(std::uint64_t pin);
+
+  /// Sets blocks aside for KV that is to come, as many of `block_count` as are free or held as
+  /// cache alone: no request loses any.
+  std::vector<block_id> reserve(std::uint64_t reservation, std::uint32_t block_count);
+
+  struct joining {
+    request_id request;
+    std::uint64_t age = 0;
+    std::span<const token_id> tokens; ///< whole blocks: those it has and those that were filled
+    std::uint32_t have_blocks = 0;
+    std::uint32_t filled_blocks = 0; ///< the first of the reserved ones
+  };
+
+  /// Ends a reservation, which may be unknown: the filled blocks follow those that the request has,
+  /// and become cache; the others are given back. If the request lost its own meanwhile, all are.
+  /// Returns how many tokens were added.
+  std::uint32_t join(std::uint64_t reservation, const joining& x);
+
+  /// Some blocks are pinned or reserved: what a lease lacks may come back without any request's
+  /// doing.
+  bool has_loans() const { return !pins_.empty() || !reserved_.empty(); }
+
   /// Blocks of a request in order of position; empty if it holds none.
   std::span<const block_id> table(request_id request) const;
 
@@ -109,6 +142,7 @@ class block_ledger {
   void take_look_ahead(std::span<const want> wants, std::span<const holding> held);
   void look_ahead(entry& e, const want& w);
   std::uint32_t own_tokens(const entry& e, const want& w) const;
+  bool forget_one_cached();
   bool evict_for(request_id needy, std::uint64_t age, std::vector<request_id>& evicted);
   std::size_t shared_from(const entry& e, std::size_t first, std::size_t end) const;
   bool forget_unused();
@@ -120,10 +154,12 @@ class block_ledger {
   std::uint32_t total_blocks_;
   bool keep_prefixes_;
   prefix_index index_;
-  std::vector<std::uint32_t> references_; ///< of each block: tables and the index
+  std::vector<std::uint32_t> references_; ///< of each block: tables, index, loans
   std::vector<block_id> free_;            ///< used as a stack
   std::unordered_map<request_id, entry> entries_;
   std::map<std::uint64_t, request_id> parked_; ///< by parked_stamp: least recent first
+  std::map<std::uint64_t, std::vector<block_id>> pins_;
+  std::map<std::uint64_t, std::vector<block_id>> reserved_;
   std::uint64_t stamp_ = 0;
   std::uint64_t current_lease_ = 0;
 };

@@ -38,6 +38,19 @@ std::vector<block_id> prefix_index::match(std::span<const token_id> tokens,
   return blocks;
 }
 
+std::size_t prefix_index::count_known(std::span<const token_id> tokens) const {
+  const std::size_t whole = tokens.size() / limits::block_tokens;
+  const node* at = root_.get();
+  std::size_t known = 0;
+  for (; known < whole; ++known) {
+    const auto next = at->children.find(edge_at(tokens, known));
+    if (next == at->children.end())
+      break;
+    at = next->second.get();
+  }
+  return known;
+}
+
 std::vector<block_id> prefix_index::insert(std::span<const token_id> tokens,
                                            std::span<const block_id> blocks) {
   std::vector<block_id> taken;

@@ -26,6 +26,9 @@ class prefix_index {
   /// them; they become the most recently used.
   std::vector<block_id> match(std::span<const token_id> tokens, std::size_t blocks_max);
 
+  /// How many whole blocks `match` would find, without using them.
+  std::size_t count_known(std::span<const token_id> tokens) const;
+
   /// Makes blocks[i] known for tokens [16 i, 16 i + 16), whole blocks only, as far as `blocks`
   /// goes. Where these tokens have a block already that one stays. Returns the blocks that are held
   /// here from now on.
