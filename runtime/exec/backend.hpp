@@ -56,6 +56,17 @@ struct model_memory {
   std::uint64_t kv_bytes_per_block = 0; ///< exact
 };
 
+/// The KV pool of a sibling, another replica of the same model, as this backend's device reads it.
+class kv_source {
+ public:
+  virtual ~kv_source() = default;
+
+  /// Copies block `from` of the sibling to block `to` of the own pool, each. The sibling keeps
+  /// those blocks as they are meanwhile. Requires ids below the allocated counts. Error:
+  /// unavailable; the own blocks then hold anything.
+  virtual result<void> read(std::span<const block_copy> copies) = 0;
+};
+
 /// A model on a device. One thread at a time calls it: the model actor, which owns it.
 /// Results of a row do not depend on the other rows, on chunking, or on block numbers.
 class backend {
@@ -79,6 +90,17 @@ class backend {
   /// layout that only the same model on the same kind of backend reads.
   virtual void export_block(block_id block, std::span<std::byte> bytes) const = 0;
   virtual void import_block(block_id block, std::span<const std::byte> bytes) = 0;
+
+  /// How a sibling reaches this KV pool without help from here, once it is allocated; opaque, at
+  /// most limits::kv_address_bytes_max. Empty: not at all.
+  virtual std::vector<std::byte> kv_address() const { return {}; }
+
+  /// The pool at that address of another backend of the same model. It must not be used after this
+  /// backend is gone, but may outlive the sibling. Error: unavailable (not from here).
+  virtual result<std::unique_ptr<kv_source>> reach_kv(std::span<const std::byte> address) {
+    static_cast<void>(address);
+    return fail(errc::unavailable, "this backend reads no other's KV pool");
+  }
 };
 
 } // namespace tokenrouter

@@ -21,6 +21,10 @@ class wrapped_backend : public backend {
   void import_block(block_id block, std::span<const std::byte> bytes) override {
     inner_->import_block(block, bytes);
   }
+  std::vector<std::byte> kv_address() const override { return inner_->kv_address(); }
+  result<std::unique_ptr<kv_source>> reach_kv(std::span<const std::byte> address) override {
+    return inner_->reach_kv(address);
+  }
 
  protected:
   backend& inner() { return *inner_; }

@@ -13,6 +13,7 @@
 #include "runtime/exec/cpu/weights.hpp"
 #include "runtime/exec/cpu/window_records.hpp"
 #include "runtime/exec/heads/head.hpp"
+#include "runtime/exec/kv_region.hpp"
 #include "runtime/exec/load_contract.hpp"
 #include "runtime/exec/step_contract.hpp"
 
@@ -56,6 +57,10 @@ class model_on_cpu final : public backend {
   void copy_blocks(std::span<const block_copy> copies) override;
   void export_block(block_id block, std::span<std::byte> bytes) const override;
   void import_block(block_id block, std::span<const std::byte> bytes) override;
+  std::vector<std::byte> kv_address() const override { return kv_address_; }
+  result<std::unique_ptr<kv_source>> reach_kv(std::span<const std::byte> address) override {
+    return reach_region(address, region());
+  }
 
   void set_tap(row_results::row_tap tap) { results_->set_tap(std::move(tap)); }
   void poison();
@@ -65,6 +70,7 @@ class model_on_cpu final : public backend {
   void add_tokens(const step_input& in, std::size_t row_number, std::uint32_t& done);
   void run_wave(const step_input& in, step_output& out);
   std::byte* block_at(block_id block) const;
+  kv_region region() const { return {kv_, kv_->data(), facts_.kv_bytes_per_block, blocks_}; }
 
   thread_pool pool_;
   model_config config_;
@@ -72,7 +78,8 @@ class model_on_cpu final : public backend {
   model_weights weights_;
   std::optional<forward_pass> forward_;
   std::optional<row_results> results_;
-  memory kv_;
+  std::shared_ptr<memory> kv_ = std::make_shared<memory>(); ///< siblings here may read it
+  std::vector<std::byte> kv_address_;
   std::uint32_t blocks_ = 0;
   wave wave_;
   std::uint32_t tile_tokens_max_ = 1;
@@ -135,14 +142,15 @@ result<void> model_on_cpu::allocate_kv(std::uint32_t blocks) {
   auto kv = memory::allocate(blocks * facts_.kv_bytes_per_block);
   if (!kv)
     return tl::unexpected(kv.error());
-  kv_ = std::move(*kv);
+  *kv_ = std::move(*kv);
   blocks_ = blocks;
+  kv_address_ = publish_kv(region());
   return {};
 }
 
 std::byte* model_on_cpu::block_at(block_id block) const {
   check(block < blocks_, "block id below the allocated count");
-  return kv_.data() + block * facts_.kv_bytes_per_block;
+  return kv_->data() + block * facts_.kv_bytes_per_block;
 }
 
 /// Moves tokens of a row, from `done` on, into the wave as far as it has room.
@@ -165,8 +173,8 @@ void model_on_cpu::add_tokens(const step_input& in, std::size_t row_number, std:
 
 void model_on_cpu::run_wave(const step_input& in, step_output& out) {
   const auto job = [&](worker& w) {
-    forward_->run(w, wave_, kv_.data());
-    results_->run(w, wave_, *forward_, kv_.data(), in, out);
+    forward_->run(w, wave_, kv_->data());
+    results_->run(w, wave_, *forward_, kv_->data(), in, out);
   };
   if (wave_.tokens.size() * facts_.weight_bytes < shared_work_bytes_min)
     pool_.run_alone(std::ref(job));
@@ -209,7 +217,7 @@ void model_on_cpu::import_block(block_id block, std::span<const std::byte> bytes
 }
 
 void model_on_cpu::poison() {
-  for (memory* m : {&kv_, &forward_->activations(), &results_->activations()})
+  for (memory* m : {kv_.get(), &forward_->activations(), &results_->activations()})
     if (m->bytes())
       std::memset(m->data(), 0xff, m->bytes());
 }

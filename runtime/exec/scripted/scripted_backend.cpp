@@ -155,19 +155,30 @@ result<void> scripted_backend::allocate_kv(std::uint32_t blocks) {
                                     " blocks was asked of a scripted model that has room for " +
                                     std::to_string(options_.kv_blocks_max));
   allocated_ = true;
-  slots_.assign(std::size_t{blocks} * block_tokens, slot{});
+  slots_->assign(std::size_t{blocks} * block_tokens, slot{});
   block_uses_.assign(blocks, 0);
+  if (options_.reachable_kv)
+    kv_address_ = publish_kv(region());
   return {};
 }
 
+kv_region scripted_backend::region() const {
+  return {slots_, reinterpret_cast<std::byte*>(slots_->data()), facts_.kv_bytes_per_block,
+          static_cast<std::uint32_t>(slots_->size() / block_tokens)};
+}
+
+result<std::unique_ptr<kv_source>> scripted_backend::reach_kv(std::span<const std::byte> address) {
+  return reach_region(address, region());
+}
+
 std::span<scripted_backend::slot> scripted_backend::block_slots(block_id block) {
-  check((std::size_t{block} + 1) * block_tokens <= slots_.size(), "a block id is in the KV pool");
-  return std::span(slots_).subspan(std::size_t{block} * block_tokens, block_tokens);
+  check((std::size_t{block} + 1) * block_tokens <= slots_->size(), "a block id is in the KV pool");
+  return std::span(*slots_).subspan(std::size_t{block} * block_tokens, block_tokens);
 }
 
 std::span<const scripted_backend::slot> scripted_backend::block_slots(block_id block) const {
-  check((std::size_t{block} + 1) * block_tokens <= slots_.size(), "a block id is in the KV pool");
-  return std::span(slots_).subspan(std::size_t{block} * block_tokens, block_tokens);
+  check((std::size_t{block} + 1) * block_tokens <= slots_->size(), "a block id is in the KV pool");
+  return std::span<const slot>(*slots_).subspan(std::size_t{block} * block_tokens, block_tokens);
 }
 
 /// Checks the window of heads that score `position`. Returns how many positions it is short of.

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "runtime/exec/backend.hpp"
+#include "runtime/exec/kv_region.hpp"
 
 namespace tokenrouter {
 
@@ -29,6 +30,7 @@ struct scripted_options {
   std::uint32_t step_base_us = 0;  ///< step_us = base + rows · row + new tokens · token
   std::uint32_t step_row_us = 0;
   std::uint32_t step_token_us = 0;
+  bool reachable_kv = false; ///< siblings of this process may read its KV themselves
 };
 
 /// A model without weights for simulation. What it says at a position is a pure hash of (seed,
@@ -51,6 +53,8 @@ class scripted_backend final : public backend {
   void copy_blocks(std::span<const block_copy> copies) override;
   void export_block(block_id block, std::span<std::byte> bytes) const override;
   void import_block(block_id block, std::span<const std::byte> bytes) override;
+  std::vector<std::byte> kv_address() const override { return kv_address_; }
+  result<std::unique_ptr<kv_source>> reach_kv(std::span<const std::byte> address) override;
 
   /// Token positions computed by all steps so far: what a prefix cache or a parked KV saves.
   std::uint64_t computed_tokens() const { return computed_tokens_; }
@@ -63,6 +67,7 @@ class scripted_backend final : public backend {
     bool answered = false;    ///< when it was written
   };
 
+  kv_region region() const;
   std::span<slot> block_slots(block_id block);
   std::span<const slot> block_slots(block_id block) const;
   void run_row(const step_input& in, const step_row& row, step_row_output& last, step_output& out);
@@ -71,7 +76,9 @@ class scripted_backend final : public backend {
 
   scripted_options options_;
   model_facts facts_;
-  std::vector<slot> slots_; ///< [blocks][limits::block_tokens]
+  /// [blocks][limits::block_tokens]; siblings may read it
+  std::shared_ptr<std::vector<slot>> slots_ = std::make_shared<std::vector<slot>>();
+  std::vector<std::byte> kv_address_;
   bool allocated_ = false;
   std::uint64_t computed_tokens_ = 0;
   std::uint64_t steps_ = 0;
