@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/kv_messages.hpp"
 #include "actors/messages.hpp"
 #include "runtime/wire/codec.hpp"
 
@@ -18,7 +19,8 @@ namespace tokenrouter {
 using wire_messages =
     std::tuple<handoff, handoff_gap, commit_batch, request_failed, release, released, rank_ready,
                end_job, announce, replica_report, batching_update, shard_invite, shard_step,
-               shard_awake, status_query, replica_status>;
+               shard_awake, status_query, replica_status, kv_greeting, prefix_ask, prefix_offer,
+               kv_fetch, kv_piece, kv_read>;
 
 namespace detail {
 

@@ -53,6 +53,7 @@ struct model_usage {
   std::uint32_t generated_tokens = 0;
   std::uint64_t computed_tokens = 0;
   std::uint64_t cached_tokens = 0;     ///< taken from the prefix cache instead
+  std::uint64_t fetched_tokens = 0;    ///< of these: from a sibling's
   std::uint64_t recomputed_tokens = 0; ///< of both: a second time, after eviction or rollback
   std::uint32_t kv_tokens = 0; ///< positions it needed: computed + cached, less what came again
 };
@@ -112,6 +113,7 @@ struct lease_grant {
   std::vector<std::uint32_t> own_tokens;   ///< as in block_ledger::lease_result
   std::vector<block_ledger::holding> cut;  ///< `held`, if they have no more than that left
   std::vector<block_copy> copies;          ///< to be done before the step
+  bool loans = false; ///< some blocks are pinned or reserved: `blocks_back` says when fewer are
 };
 
 /// scheduler → kv_pool: their turns went to peers, or they are over; so much of their KV stays.

@@ -89,7 +89,8 @@ bool valid(const release& x) {
 }
 
 bool valid(const released& x) {
-  return valid_model(x.from.model) && x.recomputed_tokens <= x.computed_tokens + x.cached_tokens;
+  return valid_model(x.from.model) && x.fetched_tokens <= x.cached_tokens &&
+         x.recomputed_tokens <= x.computed_tokens + x.cached_tokens;
 }
 
 bool valid(const replica_report& x) {

@@ -231,13 +231,14 @@ struct released {
   replica_id from;
   std::uint64_t computed_tokens = 0;   ///< positions this replica ran for the request
   std::uint64_t cached_tokens = 0;     ///< positions taken from the prefix cache instead
+  std::uint64_t fetched_tokens = 0;    ///< of these: positions taken from a sibling's
   std::uint64_t recomputed_tokens = 0; ///< of both: a second time, after eviction or rollback
   std::uint32_t kv_tokens = 0;         ///< the most leading positions whose KV it held
 
   template <class Inspector>
   friend auto inspect(Inspector& f, released& x) {
-    return f(x.request, x.from, x.computed_tokens, x.cached_tokens, x.recomputed_tokens,
-             x.kv_tokens);
+    return f(x.request, x.from, x.computed_tokens, x.cached_tokens, x.fetched_tokens,
+             x.recomputed_tokens, x.kv_tokens);
   }
 };
 

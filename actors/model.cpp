@@ -7,6 +7,23 @@
 
 namespace tokenrouter {
 
+/// Something that an inline model does later.
+struct inline_move {
+  std::function<void(model_kv&)> run;
+};
+
+} // namespace tokenrouter
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::inline_move)
+
+namespace tokenrouter {
+
+namespace {
+
+constexpr std::uint64_t inline_move_us_max = 500;
+
+} // namespace
+
 result<std::unique_ptr<backend>> load_model(const model_options& options) {
   auto device = options.load(options.group);
   if (!device)
@@ -75,6 +92,8 @@ void model::act() {
                options_.self.replica.index, options_.self.index, facts.architecture, facts.kernels);
   send(observer_, model_loaded{options_.self, facts.kernels});
   bool running = true;
+  model_kv kv(**device);
+  const auto fetcher = [this] { return caf::actor_cast<kv_client>(current_sender()); };
   step_output unused; // of a shard that follows
   receive_while(running)(
       [&](run_step& x) {
@@ -88,9 +107,39 @@ void model::act() {
         (*device)->step(x.step, unused);
         running = !fails(unused.failure);
       },
+      [&](ask_kv) { send(fetcher(), kv.facts()); },
+      [&](const reach_pool& x) { send(fetcher(), kv.reach(x)); },
+      [&](const export_blocks& x) { send(fetcher(), kv.export_to(x)); },
+      [&](const import_blocks& x) { send(fetcher(), kv.import_from(x)); },
+      [&](const read_blocks& x) { send(fetcher(), kv.read(x)); },
       [&](caf::exit_msg&) { running = false; });
   observer_ = nullptr;
 }
+
+namespace {
+
+blocks_exported carry_out(model_kv& kv, const export_blocks& x) {
+  return kv.export_to(x);
+}
+blocks_imported carry_out(model_kv& kv, const import_blocks& x) {
+  return kv.import_from(x);
+}
+blocks_imported carry_out(model_kv& kv, const read_blocks& x) {
+  return kv.read(x);
+}
+
+/// Bytes move at the end of their time, so that whoever lets go of a block too soon is found out.
+template <class Order>
+void move_later(caf::stateful_actor<inline_model_state>* self, const kv_client& client,
+                Order order) {
+  const auto duration_us = 1 + self->state.moves++ * 37 % inline_move_us_max;
+  self->delayed_send(self, std::chrono::microseconds(duration_us),
+                     inline_move{[self, client, order = std::move(order)](model_kv& kv) {
+                       self->send(client, carry_out(kv, order));
+                     }});
+}
+
+} // namespace
 
 caf::behavior inline_model(caf::stateful_actor<inline_model_state>* self,
                            const model_options& options, const model_observer& observer) {
@@ -101,6 +150,8 @@ caf::behavior inline_model(caf::stateful_actor<inline_model_state>* self,
   }
   self->send(observer, model_loaded{options.self, (*device)->facts().kernels});
   self->state.device = std::move(*device);
+  self->state.kv.emplace(*self->state.device);
+  const auto fetcher = [self] { return caf::actor_cast<kv_client>(self->current_sender()); };
   return {
       [self, observer, shard = options.self](run_step& x) {
         self->state.device->step(x.work->in, x.work->out);
@@ -116,6 +167,12 @@ caf::behavior inline_model(caf::stateful_actor<inline_model_state>* self,
         step_output unused;
         self->state.device->step(x.step, unused);
       },
+      [self, fetcher](ask_kv) { self->send(fetcher(), self->state.kv->facts()); },
+      [self, fetcher](const reach_pool& x) { self->send(fetcher(), self->state.kv->reach(x)); },
+      [self, fetcher](export_blocks& x) { move_later(self, fetcher(), std::move(x)); },
+      [self, fetcher](import_blocks& x) { move_later(self, fetcher(), std::move(x)); },
+      [self, fetcher](read_blocks& x) { move_later(self, fetcher(), std::move(x)); },
+      [self](const inline_move& x) { x.run(*self->state.kv); },
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <caf/event_based_actor.hpp>
@@ -9,6 +10,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "actors/local_messages.hpp"
+#include "actors/model_kv.hpp"
 #include "runtime/exec/backend.hpp"
 #include "runtime/reactor/spinning_blocking_actor.hpp"
 
@@ -26,6 +28,11 @@ using invite_outlet = caf::typed_actor<caf::reacts_to<shard_invite>>;
 
 /// What a model answers `run_step` with, to its sender.
 using step_client = caf::typed_actor<caf::reacts_to<step_done>>;
+
+/// What a model answers its replica's fetcher with.
+using kv_client =
+    caf::typed_actor<caf::reacts_to<kv_facts>, caf::reacts_to<kv_reached>,
+                     caf::reacts_to<blocks_exported>, caf::reacts_to<blocks_imported>>;
 
 /// Loads a shard of a model; called once in the model's own thread.
 using model_loader = std::function<result<std::unique_ptr<backend>>(const shard_group&)>;
@@ -47,9 +54,10 @@ struct model_options {
 /// What a model tells of itself once: `model_loaded` or `model_failed`.
 using model_observer = caf::typed_actor<caf::reacts_to<model_loaded>, caf::reacts_to<model_failed>>;
 
-/// Runs steps (`run_step`; of a shard that follows, `shard_step`), one at a time; the sole caller
-/// of its backend. Has a thread of its own, since loading takes long and must not hold up
-/// heartbeats: spawn it `caf::detached`. Ends after a failed load or step.
+/// Runs steps (`run_step`; of a shard that follows, `shard_step`), one at a time, and between them
+/// what its fetcher wants of the KV pool; the sole caller of its backend. Has a thread of its own,
+/// since loading takes long and must not hold up heartbeats: spawn it `caf::detached`. Ends after a
+/// failed load or step.
 class model final : public spinning_blocking_actor {
  public:
   model(caf::actor_config& config, model_options options, model_observer observer);
@@ -68,6 +76,8 @@ result<std::unique_ptr<backend>> load_model(const model_options& options);
 
 struct inline_model_state {
   std::unique_ptr<backend> device;
+  std::optional<model_kv> kv;
+  std::uint64_t moves = 0; ///< of KV so far; their durations vary with it
 };
 
 /// A model that runs in the reactor's thread and answers after the step's own `step_us`: for

@@ -41,10 +41,14 @@ void answer(self_pointer self) {
   done.text = std::move(box.text);
   if (options.tracer) {
     trace_batch batch;
+    std::uint64_t fetched_tokens = 0;
+    for (const auto& work : done.usage)
+      fetched_tokens += work.fetched_tokens;
     batch.requests.push_back({options.now_us(), options.id.value, options.order.spec.prompt_tokens,
                               static_cast<std::uint32_t>(done.output.size()), done.handoffs,
                               static_cast<std::uint32_t>(done.ttft_us), done.total_us,
-                              static_cast<std::uint16_t>(done.finish), 0, 0});
+                              static_cast<std::uint16_t>(done.finish), 0,
+                              static_cast<std::uint32_t>(fetched_tokens)});
     self->send(options.tracer, std::move(batch));
   }
   self->send(options.client, std::move(done));

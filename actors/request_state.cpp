@@ -60,6 +60,7 @@ void request_state::on_released(const released& x) {
   auto& usage = usage_[x.from.model.value];
   usage.computed_tokens += x.computed_tokens;
   usage.cached_tokens += x.cached_tokens;
+  usage.fetched_tokens += x.fetched_tokens;
   usage.recomputed_tokens += x.recomputed_tokens;
   usage.kv_tokens = std::max(usage.kv_tokens, x.kv_tokens);
 }

@@ -52,6 +52,8 @@ void flush(self_pointer self) {
     self->send(outlet, std::move(*fx.report));
   for (auto& x : fx.queries)
     self->send(box.options.pool, std::move(x));
+  for (auto& x : fx.fetches)
+    self->send(box.options.fetcher, std::move(x));
   for (auto& x : fx.remember)
     self->send(box.options.pool, std::move(x));
   if (!fx.park.empty())
@@ -73,7 +75,11 @@ void start_step(self_pointer self, const lease_grant& grant) {
   box.leasing = false;
   const std::uint64_t now_us = box.options.now_us();
   if (!box.core->commit_plan(grant, now_us, box.work->in)) {
-    request_tick(self);
+    // Blocks that KV on its way holds up come back by themselves, and that is told.
+    if (grant.loans || box.core->fetches() > 0)
+      flush_results(self);
+    else
+      request_tick(self);
     return;
   }
   box.work->sent_us = box.step_sent_us = now_us;
@@ -162,9 +168,16 @@ scheduler_actor::behavior_type scheduler(self_pointer self, scheduler_options op
         request_tick(self);
       },
       [self](const prefix_hit& x) {
-        self->state.core->on_prefix(x);
+        self->state.core->on_prefix(x, self->state.effects);
+        flush(self);
         request_tick(self);
       },
+      [self](const prefix_fetched& x) {
+        self->state.core->on_fetched(x, self->state.effects);
+        flush(self);
+        request_tick(self);
+      },
+      [self](blocks_back) { request_tick(self); },
       [self](step_done& x) {
         auto& b = self->state;
         b.work = std::move(x.work);

@@ -7,6 +7,7 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/kv_fetcher.hpp"
 #include "actors/kv_pool.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/model.hpp"
@@ -22,6 +23,8 @@ using scheduler_actor = caf::typed_actor<caf::reacts_to<announce>,        ///< a
                                          caf::reacts_to<release>,         ///< a request is over
                                          caf::reacts_to<batching_update>, ///< new thresholds
                                          caf::reacts_to<prefix_hit>,      ///< cached KV it has
+                                         caf::reacts_to<prefix_fetched>,  ///< … from a sibling
+                                         caf::reacts_to<blocks_back>,     ///< a loan has ended
                                          caf::reacts_to<step_done>,       ///< the model's answer
                                          caf::reacts_to<status_query>,    ///< how is it?
                                          caf::reacts_to<caf::tick_atom>>; ///< form a step
@@ -38,6 +41,7 @@ struct scheduler_options {
   scheduler_outlet outlet;
   kv_pool_actor pool;
   model_actor model;
+  kv_fetcher_actor fetcher; ///< null: nothing is fetched
   std::uint16_t shards = 1; ///< that run each step together; `model` leads them
   tracer_actor tracer;      ///< null: no trace
   std::function<std::uint64_t()> now_us;

@@ -76,23 +76,6 @@ void scheduler_state::on_handoff(handoff&& x, std::uint64_t now_us, scheduler_ef
                                  0, s.position_score.value});
 }
 
-void scheduler_state::query_prefix(sequence& s, scheduler_effects& fx) const {
-  if (!config_.keep_prefixes || s.kv_tokens > 0 || s.answer_from < limits::block_tokens)
-    return;
-  s.matching = true;
-  fx.queries.push_back({s.request, s.age, s.tokens, s.answer_from});
-}
-
-void scheduler_state::on_prefix(const prefix_hit& x) {
-  const auto found = sequences_.find(x.request);
-  if (found == sequences_.end())
-    return;
-  auto& s = found->second;
-  s.matching = false;
-  check(s.kv_tokens == 0 && x.tokens <= s.answer_from, "cached KV ends before what is answered");
-  s.advance(x.tokens, true);
-}
-
 void scheduler_state::on_gap(const handoff_gap& x, std::uint64_t now_us, scheduler_effects& fx) {
   const auto found = sequences_.find(x.request);
   if (found == sequences_.end() || found->second.has_turn || found->second.sent_turn != x.turn ||
@@ -115,10 +98,10 @@ void scheduler_state::on_release(request_id request, scheduler_effects& fx) {
   announced_.erase(request);
   const auto found = sequences_.find(request);
   if (found == sequences_.end()) {
-    fx.released_requests.push_back({request, config_.self, 0, 0, 0, 0});
+    fx.released_requests.push_back({request, config_.self, 0, 0, 0, 0, 0});
     return;
   }
-  if (found->second.in_step) {
+  if (found->second.in_step || found->second.fetching) {
     found->second.doomed = true;
     return;
   }
@@ -321,7 +304,7 @@ void scheduler_state::forget(sequence& s, scheduler_effects& fx) {
   }
   fx.give_back.push_back(s.request);
   fx.released_requests.push_back({s.request, config_.self, s.computed_tokens, s.cached_tokens,
-                                  s.recomputed_tokens, s.kv_reached_tokens});
+                                  s.fetched_tokens, s.recomputed_tokens, s.kv_reached_tokens});
 }
 
 void scheduler_state::bury(request_id request) {

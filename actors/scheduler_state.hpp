@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "actors/kv_local_messages.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/sequence.hpp"
 #include "actors/step_statistics.hpp"
@@ -28,6 +29,7 @@ struct scheduler_config {
   std::vector<token_id> eos_tokens;            ///< of all models of the job
   std::uint32_t context_tokens_max = 0;        ///< smallest of all models of the job
   bool keep_prefixes = false;                  ///< the pool has a prefix cache
+  std::uint32_t fetch_min_tokens = 0;          ///< worth fetching from a sibling; 0: nothing is
   bool measure = false;                        ///< report step times and moves to the planner
   bool trace = false;
 };
@@ -39,6 +41,7 @@ struct scheduler_effects {
   std::map<rank_id, commit_batch> commits;
   std::vector<request_failed> failures;
   std::vector<prefix_query> queries;
+  std::vector<fetch_prefix> fetches;
   std::vector<remember_prefix> remember;
   std::vector<block_ledger::holding> park;
   std::vector<request_id> give_back;
@@ -52,6 +55,7 @@ struct scheduler_effects {
     gaps.clear();
     failures.clear();
     queries.clear();
+    fetches.clear();
     remember.clear();
     park.clear();
     give_back.clear();
@@ -81,7 +85,8 @@ class scheduler_state {
   void on_handoff(handoff&& x, std::uint64_t now_us, scheduler_effects& fx);
   void on_gap(const handoff_gap& x, std::uint64_t now_us, scheduler_effects& fx);
   void on_release(request_id request, scheduler_effects& fx);
-  void on_prefix(const prefix_hit& x);
+  void on_prefix(const prefix_hit& x, scheduler_effects& fx);
+  void on_fetched(const prefix_fetched& x, scheduler_effects& fx);
   void set_thresholds(std::vector<batching_thresholds> thresholds);
 
   /// Plans the next step; nothing if one is under way, nothing waits, or too little waits for a
@@ -102,6 +107,8 @@ class scheduler_state {
 
   /// Requests known here that are not over: the rank has work in flight while there are any.
   std::size_t live_requests() const { return sequences_.size(); }
+  /// Requests whose KV a sibling is asked for; each ends by an `on_fetched`.
+  std::size_t fetches() const { return fetches_; }
   const scheduler_counters& counters() const { return counters_; }
 
  private:
@@ -163,6 +170,7 @@ class scheduler_state {
   std::uint64_t oldest_ready_us_ = 0;
   std::optional<std::uint64_t> delayed_until_us_;
   std::uint64_t next_age_ = 1;
+  std::size_t fetches_ = 0; ///< under way
   std::deque<request_id> tombstones_;
   std::unordered_set<request_id> buried_;
   step_statistics statistics_;

@@ -23,7 +23,8 @@ struct sequence {
   bool has_turn = false;
   bool in_step = false;
   bool matching = false;   ///< the pool looks for its prefix in the cache
-  bool doomed = false;     ///< released while in a step
+  bool fetching = false;   ///< … or a sibling's cache; ends by itself
+  bool doomed = false;     ///< released while in a step or fetching
   bool finished = false;   ///< its last token was committed here
   bool judging = false;    ///< the tentative tokens are a peer's: `receive` decides on them
   bool scoring = false;    ///< the prompt's tokens are scored on the way
@@ -53,6 +54,7 @@ struct sequence {
 
   std::uint64_t computed_tokens = 0;
   std::uint64_t cached_tokens = 0;
+  std::uint64_t fetched_tokens = 0; ///< of these
   std::uint64_t recomputed_tokens = 0;
   std::uint32_t kv_reached_tokens = 0; ///< the most kv_tokens ever was
 

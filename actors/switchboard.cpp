@@ -74,6 +74,25 @@ void deliver(self_pointer self, shard_step&& x) {
   hand_to_one_of(self, self->state.local.shards, std::move(x));
 }
 
+void deliver(self_pointer self, prefix_ask&& x) {
+  hand_to_one_of(self, self->state.local.fetchers, std::move(x));
+}
+void deliver(self_pointer self, prefix_offer&& x) {
+  hand_to_one_of(self, self->state.local.fetchers, std::move(x));
+}
+void deliver(self_pointer self, kv_fetch&& x) {
+  hand_to_one_of(self, self->state.local.fetchers, std::move(x));
+}
+void deliver(self_pointer self, kv_piece&& x) {
+  hand_to_one_of(self, self->state.local.fetchers, std::move(x));
+}
+void deliver(self_pointer self, kv_read&& x) {
+  hand_to_one_of(self, self->state.local.fetchers, std::move(x));
+}
+void deliver(self_pointer self, kv_greeting&& x) {
+  hand_to_one_of(self, self->state.local.fetchers, std::move(x));
+}
+
 void deliver(self_pointer self, shard_awake&& x) {
   if (self->state.options.shard_awake)
     self->state.options.shard_awake(x.awake);
@@ -135,6 +154,25 @@ rank_id destination(const switchboard_options& o, const shard_awake& x) {
   return rank_of(o.shards, x.to);
 }
 
+rank_id destination(const switchboard_options& o, const prefix_ask& x) {
+  return rank_of(o.placement, x.to);
+}
+rank_id destination(const switchboard_options& o, const prefix_offer& x) {
+  return rank_of(o.placement, x.to);
+}
+rank_id destination(const switchboard_options& o, const kv_fetch& x) {
+  return rank_of(o.placement, x.to);
+}
+rank_id destination(const switchboard_options& o, const kv_piece& x) {
+  return rank_of(o.placement, x.to);
+}
+rank_id destination(const switchboard_options& o, const kv_read& x) {
+  return rank_of(o.placement, x.to);
+}
+rank_id destination(const switchboard_options& o, const kv_greeting& x) {
+  return rank_of(o.placement, x.to);
+}
+
 template <class Message>
 void route(self_pointer self, Message&& x) {
   auto& box = self->state;
@@ -183,6 +221,12 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
       [self](shard_step& x) { route(self, std::move(x)); },
       [self](shard_invite& x) { route(self, std::move(x)); },
       [self](shard_awake& x) { route(self, std::move(x)); },
+      [self](prefix_ask& x) { route(self, std::move(x)); },
+      [self](prefix_offer& x) { route(self, std::move(x)); },
+      [self](kv_fetch& x) { route(self, std::move(x)); },
+      [self](kv_piece& x) { route(self, std::move(x)); },
+      [self](kv_read& x) { route(self, std::move(x)); },
+      [self](kv_greeting& x) { route(self, std::move(x)); },
       [self](const peer_left& x) { hand(self, self->state.local.supervisor, x); },
       [self](local_actors& x) { self->state.local = std::move(x); },
   };

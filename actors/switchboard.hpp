@@ -9,6 +9,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include "actors/gateway.hpp"
+#include "actors/kv_fetcher.hpp"
 #include "actors/link.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/model.hpp"
@@ -40,14 +41,21 @@ using switchboard_actor =
                      caf::reacts_to<shard_step>,      ///< to the shard `to`
                      caf::reacts_to<shard_invite>,    ///< to the shard `to`
                      caf::reacts_to<shard_awake>,     ///< to the rank of the shard `to`
+                     caf::reacts_to<prefix_ask>,      ///< to the fetcher of `to`
+                     caf::reacts_to<prefix_offer>,    ///< to the fetcher of `to`
+                     caf::reacts_to<kv_fetch>,        ///< to the fetcher of `to`
+                     caf::reacts_to<kv_piece>,        ///< to the fetcher of `to`
+                     caf::reacts_to<kv_read>,         ///< to the fetcher of `to`
+                     caf::reacts_to<kv_greeting>,     ///< to the fetcher of `to`
                      caf::reacts_to<peer_left>,     ///< from a link, behind the peer's last message
                      caf::reacts_to<local_actors>>; ///< once, at wire-up
 
 /// Handles of this rank's actors, told once after all are spawned.
 struct local_actors {
   std::unordered_map<replica_id, scheduler_actor> schedulers;
-  std::map<shard_id, shard_actor> shards; ///< those that do not lead
-  gateway_actor gateway;                  ///< null where no clients come in
+  std::unordered_map<replica_id, kv_fetcher_actor> fetchers; ///< of those that exchange KV
+  std::map<shard_id, shard_actor> shards;                    ///< those that do not lead
+  gateway_actor gateway;                                     ///< null where no clients come in
   supervisor_actor supervisor;
   planner_actor planner; ///< null where no thresholds are set while the job runs
   std::map<rank_id, link_actor> links;

@@ -321,7 +321,8 @@ void gateway_engine::take_done(const request_done& x) {
   out.ttft_us = x.ttft_us;
   out.total_us = x.total_us;
   for (const auto& work : x.usage)
-    out.work.push_back({work.generated_tokens, work.computed_tokens, work.cached_tokens});
+    out.work.push_back(
+        {work.generated_tokens, work.computed_tokens, work.cached_tokens, work.fetched_tokens});
   end(found, std::move(out));
 }
 
@@ -339,6 +340,7 @@ void gateway_engine::end(std::unordered_map<std::uint64_t, live_generation>::ite
     for (std::size_t i = 0; i < std::min(x.work.size(), counts_.models.size()); ++i) {
       counts_.models[i].computed_tokens += x.work[i].computed_tokens;
       counts_.models[i].cached_tokens += x.work[i].cached_tokens;
+      counts_.models[i].fetched_tokens += x.work[i].fetched_tokens;
     }
     auto& ended = x.finish == finish_reason::cancelled ? counts_.cancelled
                   : x.finish == finish_reason::failed  ? counts_.failed

@@ -33,6 +33,9 @@ local_replica make_replica(const job_config& config, const job_plan& job, replic
   replica.facts.vocabulary_fingerprint = job.vocabulary_fingerprint;
   replica.limits = {settings.max_batch_rows, settings.prefill_chunk_tokens};
   replica.keep_prefixes = settings.prefix_cache;
+  if (settings.prefix_cache && settings.prefix_fetch && settings.replicas_count > 1 &&
+      settings.shards_count == 1)
+    replica.fetch_min_tokens = settings.prefix_fetch_min_tokens;
   replica.make_role = [&job, model]() -> std::unique_ptr<const method_role> {
     auto role = role_of(job, model);
     check(role.has_value(), "a role that was planned can be made");

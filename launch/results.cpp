@@ -20,11 +20,10 @@ json usage_of(const request_done& done, const std::vector<std::string>& names,
   json models = json::object();
   for (std::size_t i = 0; i < done.usage.size() && i < names.size(); ++i) {
     const auto& u = done.usage[i];
-    models[names[i]] = {{"generated_tokens", u.generated_tokens},
-                        {"computed_tokens", u.computed_tokens},
-                        {"cached_tokens", u.cached_tokens},
-                        {"lacked_tokens", u.kv_tokens},
-                        {"recomputed_tokens", u.recomputed_tokens}};
+    models[names[i]] = {
+        {"generated_tokens", u.generated_tokens}, {"computed_tokens", u.computed_tokens},
+        {"cached_tokens", u.cached_tokens},       {"fetched_tokens", u.fetched_tokens},
+        {"lacked_tokens", u.kv_tokens},           {"recomputed_tokens", u.recomputed_tokens}};
   }
   usage["models"] = std::move(models);
   return usage;

@@ -33,6 +33,7 @@ scheduler_config config_of(const rank_plan& plan, const local_replica& replica) 
   config.thresholds = plan.thresholds;
   config.delay_timeout_us = plan.delay_timeout_us;
   config.keep_prefixes = replica.keep_prefixes;
+  config.fetch_min_tokens = replica.fetch_min_tokens;
   config.measure = plan.automatic.has_value();
   config.eos_tokens = plan.eos_tokens;
   config.context_tokens_max = plan.context_tokens_max;
@@ -43,7 +44,8 @@ scheduler_config config_of(const rank_plan& plan, const local_replica& replica) 
 } // namespace
 
 rank_actors::rank_actors(caf::actor_system& system, rank_plan plan, transport* wire)
-    : system_(system), reactor_(reactor::of(system)), plan_(std::move(plan)), wire_(wire) {
+    : system_(system), reactor_(reactor::of(system)), plan_(std::move(plan)), wire_(wire),
+      mover_(plan_.self, wire == nullptr ? nullptr : &wire->bulk(), plan_.bulk_bytes_max) {
   check(plan_.ranks == 1 || wire_ != nullptr, "several ranks need a transport");
   switchboard_options board{
       plan_.self, {}, plan_.shards, [this](bool awake) { note_in_flight(awake); }};
@@ -154,6 +156,8 @@ void rank_actors::spawn_replica(const local_replica& replica) {
   options.outlet = switchboard_;
   options.pool = pool;
   options.model = caf::actor_cast<model_actor>(runner);
+  if (replica.fetch_min_tokens > 0)
+    options.fetcher = spawn_fetcher(replica, pool, runner);
   options.shards = static_cast<std::uint16_t>(replica.group.count);
   options.tracer = tracer_;
   options.now_us = [this] { return reactor_.now_us(); };
@@ -161,6 +165,30 @@ void rank_actors::spawn_replica(const local_replica& replica) {
   const auto leader = system_.spawn(scheduler, std::move(options));
   keep("scheduler", untyped(leader));
   local_.schedulers.emplace(replica.facts.replica, leader);
+}
+
+kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica, const kv_pool_actor& pool,
+                                            const caf::actor& runner) {
+  const replica_id self = replica.facts.replica;
+  kv_fetcher_options options;
+  options.config.self = self;
+  options.config.min_tokens = replica.fetch_min_tokens;
+  options.config.piece_bytes = plan_.fetch_piece_bytes;
+  for (const auto& other : plan_.replicas)
+    if (other.replica.model == self.model && other.replica != self)
+      options.config.siblings.push_back({other.replica, other.rank});
+  options.model_name = plan_.admission.at(self.model.value).name;
+  options.outlet = switchboard_;
+  options.pool = pool;
+  options.model = caf::actor_cast<kv_model_actor>(runner);
+  options.mover = &mover_;
+  options.describe = [this](rank_id rank) {
+    return rank == plan_.self ? std::string("host memory") : wire_->describe(rank);
+  };
+  const auto one = system_.spawn(kv_fetcher, std::move(options));
+  keep("kv_fetcher", untyped(one));
+  local_.fetchers.emplace(self, one);
+  return one;
 }
 
 void rank_actors::spawn_follower(const local_follower& follower) {

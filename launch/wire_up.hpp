@@ -38,10 +38,11 @@ struct local_replica {
   replica_facts facts;
   batch_limits limits;
   std::uint32_t kv_blocks = 0;
-  bool keep_prefixes = true; ///< its pool has a prefix cache
-  std::vector<int> cores;    ///< of its model's threads; empty: any
-  shard_group group{};       ///< of its leading shard, which runs here
-  group_maker make_group{};  ///< if there are others
+  bool keep_prefixes = true;          ///< its pool has a prefix cache
+  std::uint32_t fetch_min_tokens = 0; ///< fetched from siblings; 0: none is, nor given to them
+  std::vector<int> cores;             ///< of its model's threads; empty: any
+  shard_group group{};                ///< of its leading shard, which runs here
+  group_maker make_group{};           ///< if there are others
   model_loader load;
   std::function<std::unique_ptr<const method_role>()> make_role;
 };
@@ -76,8 +77,10 @@ struct rank_plan {
   std::vector<batching_thresholds> thresholds; ///< index = model_id; empty: no delay
   std::uint64_t delay_timeout_us = 0;          ///< see scheduler_config
   std::optional<planner_config> automatic;     ///< thresholds are set while the job runs
-  bool inline_models = false;                  ///< models run in the reactor's thread: simulation
-  bool takes_clients = false;                  ///< has a gateway
+  std::size_t fetch_piece_bytes = limits::bulk_piece_bytes; ///< of KV that siblings fetch
+  std::size_t bulk_bytes_max = limits::bulk_bytes_max;      ///< in flight, each way
+  bool inline_models = false; ///< models run in the reactor's thread: simulation
+  bool takes_clients = false; ///< has a gateway
   std::function<std::unique_ptr<text_stream>()> make_text; ///< null: tokens only
   tracer::sink_factory open_trace;                         ///< null: no trace
   /// Set when the job ends: nobody waits for other shards any more; may be null.
@@ -102,6 +105,8 @@ class rank_actors {
   /// KV pools of this rank's replicas. Drop the handles before `shut_down`.
   std::vector<kv_pool_actor> pools() const { return pools_; }
 
+  const bulk_mover& bulk() const { return mover_; }
+
   /// How the job ended for this rank; none while it runs.
   const std::optional<job_end>& end() const { return end_; }
 
@@ -122,6 +127,8 @@ class rank_actors {
   void spawn_supervisor();
   void spawn_planner();
   void spawn_replica(const local_replica& replica);
+  kv_fetcher_actor spawn_fetcher(const local_replica& replica, const kv_pool_actor& pool,
+                                 const caf::actor& runner);
   void spawn_follower(const local_follower& follower);
   caf::actor spawn_model(model_options options);
   void spawn_links(transport& wire);
@@ -132,6 +139,7 @@ class rank_actors {
   reactor& reactor_;
   rank_plan plan_;
   transport* wire_;
+  bulk_mover mover_;
   std::unique_ptr<poller> wire_poller_;
   local_actors local_;
   switchboard_actor switchboard_;

@@ -43,7 +43,9 @@ struct model_settings {
   std::uint64_t kv_cache_tokens = 0;        ///< key `kv_cache.tokens`; 0 = sized by mem_fraction
   double kv_cache_mem_fraction = 0;         ///< key `kv_cache.mem_fraction`; 0 = default
   bool prefix_cache = true;                 ///< whole blocks of ended requests serve new ones
-  source_mark mark;                         ///< of the model's entry
+  bool prefix_fetch = true;                 ///< … of other replicas, too
+  std::uint32_t prefix_fetch_min_tokens = 64; ///< fewer are computed rather than fetched
+  source_mark mark;                           ///< of the model's entry
 };
 
 struct method_settings {

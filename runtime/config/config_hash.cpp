@@ -92,6 +92,8 @@ std::uint64_t config_hash(const job_config& config) {
       hash.add(std::uint64_t{threshold});
     hash.add(std::uint64_t{model.auto_batching});
     hash.add(std::uint64_t{model.prefix_cache});
+    hash.add(std::uint64_t{model.prefix_fetch});
+    hash.add(std::uint64_t{model.prefix_fetch_min_tokens});
     hash.add(static_cast<std::uint64_t>(model.compute));
     hash.add(static_cast<std::uint64_t>(model.device.gpu));
     hash.add(static_cast<std::uint64_t>(model.device.number.value_or(UINT32_MAX)));

@@ -30,6 +30,8 @@ constexpr std::string_view keys[] = {
     "models.NAME.max_batch_rows",
     "models.NAME.threads",
     "models.NAME.prefix_cache",
+    "models.NAME.prefix_fetch",
+    "models.NAME.prefix_fetch_min_tokens",
     "models.NAME.kv_cache.tokens",
     "models.NAME.kv_cache.mem_fraction",
     "method.router",
@@ -89,13 +91,15 @@ constexpr std::string_view keys[] = {
     "max_batch_rows",
     "threads",
     "prefix_cache",
+    "prefix_fetch",
+    "prefix_fetch_min_tokens",
     "kv_cache.tokens",
     "kv_cache.mem_fraction",
 };
 
-constexpr std::array<std::string_view, 6> job_wide = {"compute_dtype",  "prefill_chunk_tokens",
-                                                      "max_batch_rows", "threads",
-                                                      "prefix_cache",   "kv_cache"};
+constexpr std::array<std::string_view, 8> job_wide = {
+    "compute_dtype", "prefill_chunk_tokens", "max_batch_rows",          "threads",
+    "prefix_cache",  "prefix_fetch",         "prefix_fetch_min_tokens", "kv_cache"};
 
 std::string_view last_name(std::string_view path) {
   return path.substr(path.rfind('.') + 1); // npos + 1 is 0

@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 6> level_names = {"trace", "debug", "info
 constexpr std::array<std::string_view, 2> switch_words = {"true", "false"};
 constexpr std::array<std::string_view, 2> load_formats = {"auto", "dummy"};
 constexpr std::array<std::string_view, 2> one_kernel_words = {"off", "auto"};
+constexpr std::array<std::string_view, 2> fetch_words = {"auto", "off"};
 constexpr std::array<std::string_view, 2> compute_names = {"bfloat16", "float32"};
 
 template <class T, class U>
@@ -108,6 +109,10 @@ class config_reader {
     take(view.child("threads").whole(0, 1024), out.threads);
     if (const auto word = view.child("prefix_cache").one_of(switch_words))
       out.prefix_cache = *word == "true";
+    if (const auto word = view.child("prefix_fetch").one_of(fetch_words))
+      out.prefix_fetch = *word == "auto";
+    take(view.child("prefix_fetch_min_tokens").whole(1, limits::context_tokens_max),
+         out.prefix_fetch_min_tokens);
 
     const yaml_view cache = view.child("kv_cache");
     if (!cache.present())

@@ -54,7 +54,8 @@ struct generation_delta {
 struct model_work {
   std::uint32_t generated_tokens = 0;
   std::uint64_t computed_tokens = 0;
-  std::uint64_t cached_tokens = 0; ///< taken from the prefix cache instead
+  std::uint64_t cached_tokens = 0;  ///< taken from the prefix cache instead
+  std::uint64_t fetched_tokens = 0; ///< of these: from another replica's
 };
 
 /// The end of a generation, after all of its deltas.
@@ -99,6 +100,7 @@ struct engine_model_counts {
   std::uint64_t generated_tokens = 0;
   std::uint64_t computed_tokens = 0;
   std::uint64_t cached_tokens = 0;
+  std::uint64_t fetched_tokens = 0;
   std::uint64_t pool_tokens = 0; ///< of all replicas; 0 while loading
   double kv_usage_share = 0;     ///< of its fullest replica's pool, when last asked
 };

@@ -58,13 +58,16 @@ void write_models(std::string& out, const engine_facts& facts, const engine_coun
     const char* help;
     std::uint64_t engine_model_counts::*value;
   };
-  for (const column& c : {column{"tokenrouter_model_generated_tokens_total", "Tokens a model wrote",
-                                 &engine_model_counts::generated_tokens},
-                          column{"tokenrouter_model_computed_tokens_total", "Positions a model ran",
-                                 &engine_model_counts::computed_tokens},
-                          column{"tokenrouter_model_cached_tokens_total",
-                                 "Positions a model took from its prefix cache",
-                                 &engine_model_counts::cached_tokens}}) {
+  for (const column& c :
+       {column{"tokenrouter_model_generated_tokens_total", "Tokens a model wrote",
+               &engine_model_counts::generated_tokens},
+        column{"tokenrouter_model_computed_tokens_total", "Positions a model ran",
+               &engine_model_counts::computed_tokens},
+        column{"tokenrouter_model_cached_tokens_total",
+               "Positions a model took from its prefix cache", &engine_model_counts::cached_tokens},
+        column{"tokenrouter_model_fetched_tokens_total",
+               "Of these, positions from another replica's prefix cache",
+               &engine_model_counts::fetched_tokens}}) {
     write_heading(out, c.name, "counter", c.help);
     for (std::size_t i = 0; i < counts.models.size(); ++i)
       out += fmt::format("{}{{model=\"{}\"}} {}\n", c.name, escaped(facts.models.at(i).name),

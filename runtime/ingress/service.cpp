@@ -256,6 +256,7 @@ void service::routing(const http_call&, const std::shared_ptr<exchange>& client)
     one["generated_tokens"] = counts.models.at(i).generated_tokens;
     one["computed_tokens"] = counts.models.at(i).computed_tokens;
     one["cached_tokens"] = counts.models.at(i).cached_tokens;
+    one["fetched_tokens"] = counts.models.at(i).fetched_tokens;
     models.push_back(std::move(one));
   }
   answer_json out;

@@ -65,7 +65,7 @@ struct request_event {
   std::uint64_t total_us = 0;
   std::uint16_t finish = 0;
   std::uint16_t reserved = 0;
-  std::uint32_t reserved2 = 0;
+  std::uint32_t fetched_tokens = 0; ///< of KV, from other replicas' caches, over all models
 };
 
 static_assert(std::is_trivially_copyable_v<token_event> && sizeof(token_event) == 40);

@@ -88,6 +88,7 @@ h5_id event_type<request_event>::make() {
       TR_FIELD(request_event, ttft_us, H5T_NATIVE_UINT32),
       TR_FIELD(request_event, total_us, H5T_NATIVE_UINT64),
       TR_FIELD(request_event, finish, H5T_NATIVE_UINT16),
+      TR_FIELD(request_event, fetched_tokens, H5T_NATIVE_UINT32),
   };
   return compound(sizeof(request_event), fields);
 }

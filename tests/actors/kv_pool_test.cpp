@@ -2,7 +2,13 @@
 
 #include <set>
 
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/mailbox_element.hpp>
+#include <caf/send.hpp>
+
 #include "actors/kv_pool.hpp"
+#include "runtime/reactor/reactor.hpp"
 
 using namespace tokenrouter;
 
@@ -125,4 +131,43 @@ BOOST_AUTO_TEST_CASE(a_lease_is_answered_want_by_want) {
       BOOST_TEST(ledger.free_blocks() == r.blocks);
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(who_got_nothing_while_blocks_were_lent_is_told_when_they_are_back) {
+  reactor_config settings{true};
+  caf::actor_system system(settings);
+  auto& loop = reactor::of(system);
+  const auto pool = system.spawn(kv_pool, 4u, true);
+  int told = 0;
+  lease_grant got;
+  const auto asker = system.spawn([&](caf::event_based_actor*) -> caf::behavior {
+    return {[&](lease_grant& x) { got = std::move(x); }, [&](blocks_back) { ++told; },
+            [](const blocks_reserved&) {}, [](const prefix_fetched&) {}};
+  });
+  const auto say = [&](auto message) {
+    caf::actor_cast<caf::actor>(pool)->enqueue(caf::actor_cast<caf::strong_actor_ptr>(asker),
+                                               caf::make_message_id(),
+                                               caf::make_message(std::move(message)), nullptr);
+    loop.run_ready();
+  };
+  const auto wish = [](std::uint32_t tokens) {
+    lease x;
+    x.wants.push_back({nth(1), tokens, 1});
+    return x;
+  };
+  say(reserve_blocks{7, 2});
+  say(wish(64));
+  BOOST_TEST(!got.granted.at(0));
+  BOOST_TEST(got.loans);
+  BOOST_TEST(told == 0);
+  say(join_blocks{7, nth(2), 2, {}, 0, 0});
+  BOOST_TEST(told == 1);
+  say(wish(64));
+  BOOST_TEST(got.granted.at(0));
+  BOOST_TEST(!got.loans);
+  say(unpin_blocks{9});
+  BOOST_TEST(told == 1); // nobody waits
+  caf::anon_send_exit(pool, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(asker, caf::exit_reason::user_shutdown);
+  loop.run_ready();
 }

@@ -136,16 +136,17 @@ BOOST_AUTO_TEST_CASE(usage_adds_up_over_replicas_and_tokens) {
                     made(13, 4, 5)}, // a model that the job does not have
                    1500);
   state.end(finish_reason::cancelled, {errc::cancelled, ""}, 1600);
-  state.on_released({id, {{0}, 0}, 8, 4, 2, 10});
-  state.on_released({id, {{0}, 1}, 5, 0, 0, 5}); // a second replica of the same model
-  state.on_released({id, {{1}, 0}, 0, 0, 0, 0});
-  state.on_released({id, {{7}, 0}, 3, 0, 0, 3});
+  state.on_released({id, {{0}, 0}, 8, 4, 3, 2, 10});
+  state.on_released({id, {{0}, 1}, 5, 0, 0, 0, 5}); // a second replica of the same model
+  state.on_released({id, {{1}, 0}, 0, 0, 0, 0, 0});
+  state.on_released({id, {{7}, 0}, 3, 0, 0, 0, 3});
   const auto done = state.result();
   BOOST_TEST((done.request == id));
   BOOST_REQUIRE(done.usage.size() == 2u);
   BOOST_TEST(done.usage[0].generated_tokens == 2u);
   BOOST_TEST(done.usage[0].computed_tokens == 13u);
   BOOST_TEST(done.usage[0].cached_tokens == 4u);
+  BOOST_TEST(done.usage[0].fetched_tokens == 3u);
   BOOST_TEST(done.usage[0].recomputed_tokens == 2u);
   BOOST_TEST(done.usage[0].kv_tokens == 10u);
   BOOST_TEST(done.usage[1].generated_tokens == 1u);

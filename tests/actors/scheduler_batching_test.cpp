@@ -23,7 +23,7 @@ std::uint32_t match(scheduler_bench& b) {
   BOOST_REQUIRE(b.fx.queries.size() == 1u);
   const auto& q = b.fx.queries[0];
   const std::uint32_t tokens = b.ledger.adopt(q.request, q.age, q.tokens, q.tokens_max);
-  b.state.on_prefix({q.request, tokens});
+  b.state.on_prefix({q.request, tokens}, b.fx);
   b.fx = {};
   return tokens;
 }

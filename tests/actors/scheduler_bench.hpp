@@ -63,6 +63,7 @@ struct bench_options {
   std::vector<batching_thresholds> thresholds{};
   std::uint64_t delay_timeout_us = 0;
   bool keep_prefixes = false;
+  std::uint32_t fetch_min_tokens = 0;
   role_needs needs{to_set(signal::entropy), {}, 1, 1, false};
 };
 
@@ -199,6 +200,7 @@ class scheduler_bench {
     config.thresholds = options.thresholds;
     config.delay_timeout_us = options.delay_timeout_us;
     config.keep_prefixes = options.keep_prefixes;
+    config.fetch_min_tokens = options.fetch_min_tokens;
     config.trace = options.trace;
     return config;
   }

@@ -69,6 +69,12 @@ const std::pair<std::string, lines> faulty_values[] = {
      {"DIR/c.yaml:4: kv_cache.tokens must be a whole number from 16 to 1099511627776, not '15'"}},
     {"models:\n  m:\n    path: a\nkv_cache: {mem_fraction: .nan}\n",
      {"DIR/c.yaml:4: kv_cache.mem_fraction must be a number from 0.001 to 1, not '.nan'"}},
+    {"models:\n  m:\n    path: a\nprefix_fetch: always\n",
+     {"DIR/c.yaml:4: prefix_fetch must be one of auto and off, not 'always'"}},
+    {"models:\n  m:\n    path: a\n    prefix_fetch_min_tokens: 0\n",
+     {"DIR/c.yaml:4: models.m.prefix_fetch_min_tokens must be a whole number from 1 to 1048576, "
+      "not "
+      "'0'"}},
     {"models:\n  m:\n    path: a\nsystem:\n  on_peer_loss: degrade\n",
      {"DIR/c.yaml:5: system.on_peer_loss must be fail, not 'degrade'"}},
     {"models:\n  m:\n    path: a\nsystem:\n  heartbeat_ms: 5\n",
@@ -168,6 +174,18 @@ BOOST_AUTO_TEST_CASE(one_model_needs_nothing_but_its_path) {
   BOOST_TEST((loaded.config.models[0].compute == compute_type::bfloat16));
   BOOST_TEST(loaded.config.models[0].kv_cache_tokens == 0u);
   BOOST_TEST(loaded.config.trace.directory.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_model_says_itself_whether_it_fetches_prefixes) {
+  const auto loaded = load("prefix_fetch: off\nmodels:\n  a: {path: a, scheduler: r2r_slm}\n"
+                           "  b: {path: a, scheduler: r2r_llm, prefix_fetch: auto,\n"
+                           "      prefix_fetch_min_tokens: 48}\n"
+                           "system: {method: r2r, entry_model: a}\n");
+  BOOST_REQUIRE(loaded.config.models.size() == 2u);
+  BOOST_TEST(!loaded.config.models[0].prefix_fetch);
+  BOOST_TEST(loaded.config.models[0].prefix_fetch_min_tokens == 64u);
+  BOOST_TEST(loaded.config.models[1].prefix_fetch);
+  BOOST_TEST(loaded.config.models[1].prefix_fetch_min_tokens == 48u);
 }
 
 BOOST_AUTO_TEST_CASE(single_values_are_refused_with_line_and_reason) {

@@ -1,5 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
+#include <fstream>
 #include <sstream>
 #include <vector>
 
@@ -32,6 +33,7 @@ std::vector<std::string> sampled_run(const std::string& config, int ranks,
       usage["computed_tokens"] =
           usage["computed_tokens"].get<int>() + usage["cached_tokens"].get<int>();
       usage.erase("cached_tokens");
+      usage.erase("fetched_tokens");
     }
     answers.push_back(one.dump());
   }
@@ -66,6 +68,74 @@ BOOST_AUTO_TEST_CASE(replicas_and_delays_change_no_token_of_any_method) {
                     "models.abacus-xs.delayed_batching_threshold=auto");
     for (std::size_t i = 0; i < alone.size(); ++i)
       BOOST_TEST(alone[i] == spread[i], method << ": " << alone[i] << " " << spread[i]);
+  }
+}
+
+namespace {
+
+/// Questions under eight long instructions in turn, so that every beginning comes again and again.
+void write_instructions(const std::string& path) {
+  std::ofstream out(path);
+  for (int i = 0; i < 48; ++i) {
+    const std::string number = std::to_string(i % 8);
+    std::string prompt = "Calculator " + number + ".";
+    for (int k = 1; k < 10; ++k)
+      prompt += " Rule " + number + "-" + std::to_string(k) + ": add digit " + std::to_string(k) +
+                " before the next.";
+    prompt += " " + std::to_string(37 * i) + "+" + std::to_string(11 * i) + "=";
+    out << nlohmann::json{{"prompt", prompt}, {"max_new_tokens", 24}}.dump() << "\n";
+  }
+}
+
+struct instructed_run {
+  std::vector<nlohmann::json> tokens;
+  int fetched_tokens = 0;
+};
+
+instructed_run run_instructions(const std::string& config, const std::string& launcher,
+                                const std::string& options) {
+  const scratch_folder scratch;
+  write_instructions(scratch.file("in.jsonl"));
+  const auto run = run_command(launcher + program() + " generate --config configs/" + config +
+                               ".yaml --prompts " + scratch.file("in.jsonl") + " --output " +
+                               scratch.file("out.jsonl") + " " + options);
+  BOOST_REQUIRE_MESSAGE(run.exit_code == 0, run.output);
+  instructed_run out;
+  std::istringstream lines(read_file(scratch.file("out.jsonl")));
+  for (std::string line; std::getline(lines, line);) {
+    const auto one = nlohmann::json::parse(line);
+    out.tokens.push_back(one["token_ids"]);
+    for (const auto& [model, usage] : one["usage"]["models"].items()) {
+      const int fetched = usage["fetched_tokens"].get<int>();
+      BOOST_TEST(fetched <= usage["cached_tokens"].get<int>());
+      out.fetched_tokens += fetched;
+    }
+  }
+  BOOST_REQUIRE(out.tokens.size() == 48u);
+  return out;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(kv_that_replicas_fetch_from_one_another_changes_no_token) {
+  for (const std::string config : {"single/abacus-m", "r2r/abacus-xs_abacus-m"}) {
+    const bool pair = config.starts_with("r2r");
+    const std::string two = std::string(" --set models.abacus-m.replicas=2") +
+                            (pair ? " --set models.abacus-xs.replicas=2" : "") +
+                            " --concurrency 3 --set prefix_fetch_min_tokens=16";
+    const auto alone = run_instructions(config, "", "--concurrency 1 --set prefix_cache=false");
+    const auto off = run_instructions(config, mpirun(2), two + " --set prefix_fetch=off");
+    const auto sent = run_instructions(config, mpirun(pair ? 3 : 2), two);
+    const auto in_place = run_instructions(config, "", two);
+    BOOST_TEST(alone.fetched_tokens == 0);
+    BOOST_TEST(off.fetched_tokens == 0);
+    BOOST_TEST(sent.fetched_tokens > 0);
+    BOOST_TEST(in_place.fetched_tokens > 0);
+    for (std::size_t i = 0; i < alone.tokens.size(); ++i) {
+      BOOST_TEST(sent.tokens[i] == alone.tokens[i]);
+      BOOST_TEST(in_place.tokens[i] == alone.tokens[i]);
+      BOOST_TEST(off.tokens[i] == alone.tokens[i]);
+    }
   }
 }
 

@@ -18,7 +18,7 @@ BOOST_AUTO_TEST_CASE(figures_stand_under_our_names_and_vllms) {
   engine_counts counts;
   counts.running = 3;
   counts.waiting = 2;
-  counts.models = {{11, 22, 33, 1000, 0.25}};
+  counts.models = {{11, 22, 33, 13, 1000, 0.25}};
   metrics m;
   m.note_first_token(30'000);
   m.note_tokens(4, 0);
@@ -33,6 +33,7 @@ BOOST_AUTO_TEST_CASE(figures_stand_under_our_names_and_vllms) {
         "vllm:generation_tokens_total" + label + " 6",
         std::string("tokenrouter_model_kv_usage_ratio{model=\"xs\"} 0.25"),
         std::string("tokenrouter_model_generated_tokens_total{model=\"xs\"} 11"),
+        std::string("tokenrouter_model_fetched_tokens_total{model=\"xs\"} 13"),
         std::string("tokenrouter_http_replies_total{status=\"200\"} 1"),
         std::string(
             "vllm:time_to_first_token_seconds_bucket{model_name=\"a\\\"b\",le=\"0.025\"} 0"),

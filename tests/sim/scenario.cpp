@@ -138,6 +138,25 @@ void draw_shards(scenario& s) {
   }
 }
 
+/// In three of four seeds replicas fetch KV from one another, in half of these by reading in place
+/// where they can; bulk transfers may fail or be damaged. A stream of its own, as above.
+void draw_fetch(scenario& s) {
+  dice d(s.seed ^ 0x6665746368000000);
+  if (!s.keep_prefixes || d.one_in(4))
+    return;
+  s.fetch_min_tokens = d.between(1, 40);
+  const std::size_t block_bytes = scripted_backend(s.backends.front()).facts().kv_bytes_per_block;
+  s.fetch_piece_bytes = block_bytes * d.between(1, 3);
+  s.bulk_bytes_max = block_bytes * d.between(1, 12);
+  const bool in_place = d.one_in(2);
+  for (auto& backend : s.backends)
+    backend.reachable_kv = in_place;
+  if (d.one_in(2))
+    return;
+  s.network.bulk_fail_share = 0.2f * d.share();
+  s.network.bulk_corrupt_share = 0.2f * d.share();
+}
+
 } // namespace
 
 scenario make_scenario(std::uint64_t seed) {
@@ -173,6 +192,7 @@ scenario make_scenario(std::uint64_t seed) {
   }
   draw_network(s);
   draw_shards(s);
+  draw_fetch(s);
   draw_requests(d, s);
   draw_wishes(s);
   if (s.ranks > 1 && d.one_in(8)) {

@@ -25,6 +25,9 @@ struct scenario {
   std::vector<std::vector<std::vector<rank_id>>> followers;
   std::vector<batching_thresholds> thresholds; ///< of each model; the runtime must tame them
   bool keep_prefixes = true;
+  std::uint32_t fetch_min_tokens = 0; ///< of KV that replicas fetch from one another; 0: none
+  std::size_t fetch_piece_bytes = 0;
+  std::size_t bulk_bytes_max = 0;
   bool same_weights = false;              ///< all models say the same
   std::vector<std::uint32_t> pool_blocks; ///< of each model's replicas
   std::vector<scripted_options> backends; ///< of each model
@@ -41,7 +44,8 @@ struct scenario {
 /// Draws everything from the seed: any method, 1–8 models of 1–4 replicas over 1–4 ranks, pools
 /// from barely one request to plenty, chunks from 1 token, batches from 1 row, any batching
 /// thresholds, replicas split over 1–3 shards, prompts that share beginnings or continue earlier
-/// answers; a share of requests is cancelled; in one of eight a rank dies.
+/// answers, KV fetched from siblings by transfers that may fail; a share of requests is cancelled;
+/// in one of eight a rank dies.
 scenario make_scenario(std::uint64_t seed);
 
 /// Draws the method: roles and parameters.

@@ -11,20 +11,22 @@ int main(int argc, char** argv) {
   program.add_option("--first-seed", first_seed)->capture_default_str();
   program.add_option("--seeds", seeds)->capture_default_str();
   CLI11_PARSE(program, argc, argv);
-  std::uint64_t events = 0, violations = 0, handoffs = 0, evictions = 0, cached = 0;
+  std::uint64_t events = 0, violations = 0, handoffs = 0, evictions = 0, cached = 0, fetched = 0;
   for (std::uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
     const auto outcome = tokenrouter::sim::simulate(tokenrouter::sim::make_scenario(seed));
     events += outcome.events;
     handoffs += outcome.handoffs;
     evictions += outcome.evictions;
     cached += outcome.cached;
+    fetched += outcome.fetched;
     violations += outcome.violations.size();
     for (const auto& line : outcome.violations)
       std::printf("%s\n", line.c_str());
   }
-  std::printf("%llu handoffs, %llu positions run again, %llu from a prefix cache\n",
+  std::printf("%llu handoffs, %llu positions run again, %llu from a prefix cache, %llu of "
+              "these from a sibling's\n",
               static_cast<unsigned long long>(handoffs), static_cast<unsigned long long>(evictions),
-              static_cast<unsigned long long>(cached));
+              static_cast<unsigned long long>(cached), static_cast<unsigned long long>(fetched));
   std::printf("%llu seeds, %llu events, %llu violations\n", static_cast<unsigned long long>(seeds),
               static_cast<unsigned long long>(events), static_cast<unsigned long long>(violations));
   return violations == 0 && seeds > 0 ? 0 : 1;

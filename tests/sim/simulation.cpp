@@ -17,6 +17,7 @@ namespace tokenrouter::sim {
 namespace {
 
 constexpr std::uint64_t limit_us = 60'000'000;
+constexpr std::uint64_t settle_us = 2'000'000; // the last words of a fetch may have to come again
 constexpr std::uint64_t peer_timeout_us = 500'000;
 
 struct client_log {
@@ -96,6 +97,10 @@ rank_plan plan_of(const scenario& s, rank_id self, shard_backends& all) {
   plan.heartbeat_us = 50'000;
   plan.peer_timeout_us = peer_timeout_us;
   plan.inline_models = true;
+  if (s.fetch_min_tokens > 0) {
+    plan.fetch_piece_bytes = s.fetch_piece_bytes;
+    plan.bulk_bytes_max = s.bulk_bytes_max;
+  }
   plan.takes_clients = self == rank_id{0};
   for (std::size_t i = 0; i < s.placement.size(); ++i) {
     const model_id model{static_cast<std::uint16_t>(i)};
@@ -112,6 +117,8 @@ rank_plan plan_of(const scenario& s, rank_id self, shard_backends& all) {
       replica.limits = {s.max_batch_rows[i], s.prefill_chunk_tokens[i]};
       replica.kv_blocks = s.pool_blocks[i];
       replica.keep_prefixes = s.keep_prefixes;
+      if (s.placement[i].size() > 1 && s.followers[i][copy].empty())
+        replica.fetch_min_tokens = s.fetch_min_tokens;
       replica.group.count = static_cast<std::uint32_t>(1 + s.followers[i][copy].size());
       replica.load = loader_of(s.backends[i], {id, 0}, all);
       replica.make_role = [&s, model]() -> std::unique_ptr<const method_role> {
@@ -155,12 +162,15 @@ class world {
 
   /// Runs until everything is answered, a rank's death has ended all survivors, or time is up.
   void run() {
-    std::uint64_t now_us = 2;
-    while (now_us < limit_us) {
+    std::uint64_t now_us = 2, until_us = limit_us;
+    while (now_us < until_us) {
       run_ready();
-      if (finished())
-        break;
-      std::uint64_t next_us = limit_us;
+      if (until_us == limit_us && finished()) {
+        if (s_.fetch_min_tokens == 0 || any_ended())
+          break;
+        until_us = now_us + settle_us;
+      }
+      std::uint64_t next_us = until_us;
       if (!events_.empty())
         next_us = std::min(next_us, events_.begin()->first);
       if (const auto arrival = network_.next_arrival_us())
@@ -278,6 +288,9 @@ class world {
     for (const auto& usage : done.usage) {
       out_.evictions += usage.recomputed_tokens;
       out_.cached += usage.cached_tokens;
+      out_.fetched += usage.fetched_tokens;
+      if (usage.fetched_tokens > usage.cached_tokens)
+        fault(name + " fetched more than it took from caches");
       if (usage.computed_tokens + usage.cached_tokens != usage.kv_tokens + usage.recomputed_tokens)
         fault(name + " computed " + std::to_string(usage.computed_tokens) + " tokens and lacked " +
               std::to_string(usage.kv_tokens));
@@ -324,6 +337,8 @@ class world {
     if (s_.dies)
       return;
     for (auto& r : ranks_) {
+      if (const auto open = r->actors->bulk().transfers(); open > 0)
+        fault("a rank ended with " + std::to_string(open) + " bulk transfers open");
       caf::scoped_actor self(r->system);
       for (const auto& pool : r->actors->pools()) {
         self->send(pool, caf::get_atom::value);

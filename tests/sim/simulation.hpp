@@ -12,6 +12,7 @@ struct outcome {
   std::uint64_t events = 0;    ///< actor resumptions and frames
   std::uint64_t evictions = 0; ///< positions computed again, as requests report them
   std::uint64_t cached = 0;    ///< positions that came from a prefix cache
+  std::uint64_t fetched = 0;   ///< … of a sibling, first of all
   std::uint64_t handoffs = 0;
   std::uint64_t trace_hash = 0;        ///< of every token, in order: equal for equal runs
   std::vector<std::string> violations; ///< empty: every invariant held

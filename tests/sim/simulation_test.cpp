@@ -14,7 +14,7 @@ BOOST_AUTO_TEST_CASE(a_seed_replays_exactly) {
 }
 
 BOOST_AUTO_TEST_CASE(every_invariant_holds_on_many_seeds) {
-  std::uint64_t handoffs = 0, evictions = 0, cached = 0;
+  std::uint64_t handoffs = 0, evictions = 0, cached = 0, fetched = 0;
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     const auto outcome = sim::simulate(sim::make_scenario(seed));
     for (const auto& line : outcome.violations)
@@ -22,11 +22,13 @@ BOOST_AUTO_TEST_CASE(every_invariant_holds_on_many_seeds) {
     handoffs += outcome.handoffs;
     evictions += outcome.evictions;
     cached += outcome.cached;
+    fetched += outcome.fetched;
   }
   // The seeds must have reached what they are there to test.
   BOOST_TEST(handoffs > 1000u);
   BOOST_TEST(evictions > 1000u);
   BOOST_TEST(cached > 1000u);
+  BOOST_TEST(fetched > 1000u);
 }
 
 BOOST_AUTO_TEST_CASE(windows_of_heads_hold_answered_positions_on_many_seeds) {

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/kv_fetch_state.hpp"
+#include "actors/kv_pool.hpp"
+#include "actors/model.hpp"
+
+namespace tokenrouter {
+
+/// Gets KV of prompts' beginnings from the other replicas of its model, and gives them its own.
+using kv_fetcher_actor =
+    caf::typed_actor<caf::reacts_to<fetch_prefix>,    ///< a request may lack a known prefix
+                     caf::reacts_to<kv_greeting>,     ///< a sibling is loaded
+                     caf::reacts_to<prefix_ask>,      ///< a sibling looks for a prefix
+                     caf::reacts_to<prefix_offer>,    ///< what a sibling has
+                     caf::reacts_to<kv_fetch>,        ///< a sibling wants a piece
+                     caf::reacts_to<kv_piece>,        ///< a sibling gives a piece
+                     caf::reacts_to<kv_read>,         ///< a sibling has read a piece
+                     caf::reacts_to<prefix_known>,    ///< the pool's answers …
+                     caf::reacts_to<blocks_reserved>, ///< …
+                     caf::reacts_to<blocks_pinned>,   ///< …
+                     caf::reacts_to<kv_facts>,        ///< the model's answers …
+                     caf::reacts_to<kv_reached>,      ///< …
+                     caf::reacts_to<blocks_exported>, ///< …
+                     caf::reacts_to<blocks_imported>, ///< …
+                     caf::reacts_to<bulk_news>,       ///< a transfer is ready, or over
+                     caf::reacts_to<replicas_lost>>;  ///< some siblings are gone
+
+/// Where a fetcher's messages to its siblings go: the switchboard of its rank.
+using kv_outlet = caf::typed_actor<caf::reacts_to<kv_greeting>, caf::reacts_to<prefix_ask>,
+                                   caf::reacts_to<prefix_offer>, caf::reacts_to<kv_fetch>,
+                                   caf::reacts_to<kv_piece>, caf::reacts_to<kv_read>>;
+
+/// What a fetcher asks of its replica's model.
+using kv_model_actor = caf::typed_actor<caf::reacts_to<ask_kv>, caf::reacts_to<reach_pool>,
+                                        caf::reacts_to<export_blocks>,
+                                        caf::reacts_to<import_blocks>, caf::reacts_to<read_blocks>>;
+
+struct kv_fetcher_options {
+  kv_fetcher_config config;
+  std::string model_name;
+  kv_outlet outlet;
+  kv_pool_actor pool;
+  kv_model_actor model;
+  bulk_mover* mover = nullptr; ///< of this rank; outlives the actor
+  /// What carries bulk transfers to that rank, for the log.
+  std::function<std::string(rank_id)> describe;
+};
+
+struct kv_fetcher_box {
+  kv_fetcher_options options;
+  std::optional<kv_fetch_state> fetching;
+  std::optional<kv_serve_state> serving;
+  kv_fetcher_effects effects;
+  caf::strong_actor_ptr scheduler; ///< who orders; null: nobody yet
+};
+
+kv_fetcher_actor::behavior_type kv_fetcher(kv_fetcher_actor::stateful_pointer<kv_fetcher_box> self,
+                                           kv_fetcher_options options);
+
+} // namespace tokenrouter

@@ -1,0 +1,107 @@
+#include <boost/test/unit_test.hpp>
+
+#include <numeric>
+
+#include "tests/actors/scheduler_bench.hpp"
+
+using namespace tokenrouter;
+using namespace tokenrouter::test;
+
+namespace {
+
+std::vector<token_id> words(std::size_t count) {
+  std::vector<token_id> out(count);
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+
+constexpr request_id one{1};
+
+/// A prompt of 100 tokens, for which the own cache has nothing.
+scheduler_bench asked_bench() {
+  scheduler_bench b({.keep_prefixes = true, .fetch_min_tokens = 64});
+  b.take(scheduler_bench::admission(one, words(100)));
+  b.fx = {};
+  b.state.on_prefix({one, 0}, b.fx);
+  return b;
+}
+
+/// The pool's part of a fetch that brings so many tokens.
+void bring(scheduler_bench& b, std::uint32_t tokens) {
+  const std::uint32_t blocks = tokens / limits::block_tokens;
+  b.ledger.reserve(1, blocks);
+  const auto all = words(tokens);
+  BOOST_TEST(b.ledger.join(1, {one, 1, all, 0, blocks}) == tokens);
+  b.fx = {};
+  b.state.on_fetched({one, tokens}, b.fx);
+  b.settle();
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(what_the_own_cache_lacks_is_looked_for_elsewhere_if_it_is_enough) {
+  struct row {
+    std::uint32_t prompt_tokens, cached_tokens, min_tokens;
+    bool asks;
+  };
+  for (const row& x : {row{100, 0, 64, true}, row{100, 16, 64, true}, row{100, 48, 64, false},
+                       row{100, 0, 0, false}, row{64, 0, 64, false}, row{65, 0, 64, true}}) {
+    scheduler_bench b({.keep_prefixes = true, .fetch_min_tokens = x.min_tokens});
+    b.take(scheduler_bench::admission(one, words(x.prompt_tokens)));
+    b.fx = {};
+    b.state.on_prefix({one, x.cached_tokens}, b.fx);
+    BOOST_TEST(b.fx.fetches.size() == (x.asks ? 1u : 0u));
+    BOOST_TEST(b.state.fetches() == (x.asks ? 1u : 0u));
+    if (!x.asks)
+      continue;
+    BOOST_TEST(b.fx.fetches[0].have_tokens == x.cached_tokens);
+    BOOST_TEST(b.fx.fetches[0].tokens.size() == (x.prompt_tokens - 1) / 16 * 16);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_step_waits_for_the_fetch_and_starts_behind_what_it_brought) {
+  auto b = asked_bench();
+  BOOST_TEST(!b.start());
+  b.take(scheduler_bench::admission({2}, words(10))); // another is not held up
+  BOOST_REQUIRE(b.start());
+  BOOST_TEST(b.work.in.rows.size() == 1u);
+  b.finish({7});
+  bring(b, 80);
+  BOOST_TEST(b.state.fetches() == 0u);
+  BOOST_REQUIRE(b.start());
+  std::uint32_t start = 0;
+  for (const auto& row : b.work.in.rows)
+    if (row.request == one)
+      start = row.start_position;
+  BOOST_TEST(start == 80u);
+  b.finish({7, 7});
+  b.release(one);
+  BOOST_REQUIRE(b.fx.released_requests.size() == 1u);
+  const auto& end = b.fx.released_requests[0];
+  BOOST_TEST(end.fetched_tokens == 80u);
+  BOOST_TEST(end.cached_tokens == 80u);
+  BOOST_TEST(end.computed_tokens + end.cached_tokens == end.kv_tokens + end.recomputed_tokens);
+}
+
+BOOST_AUTO_TEST_CASE(a_fetch_that_brings_nothing_leaves_the_prompt_to_be_run) {
+  auto b = asked_bench();
+  b.state.on_fetched({one, 0}, b.fx);
+  BOOST_REQUIRE(b.start());
+  BOOST_TEST(b.work.in.rows[0].start_position == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_release_waits_for_the_fetch_and_gives_all_back_once) {
+  for (const std::uint32_t tokens : {0u, 80u}) {
+    auto b = asked_bench();
+    b.fx = {};
+    b.release(one);
+    BOOST_TEST(b.quiet());
+    bring(b, tokens);
+    BOOST_TEST(b.fx.give_back.size() == 1u);
+    BOOST_REQUIRE(b.fx.released_requests.size() == 1u);
+    BOOST_TEST(b.fx.released_requests[0].fetched_tokens == tokens);
+    BOOST_TEST(b.state.live_requests() == 0u);
+    BOOST_TEST(b.ledger.free_blocks() + b.ledger.cached_blocks() == 64u);
+    BOOST_TEST(!b.ledger.has_loans());
+  }
+}
