@@ -1,15 +1,19 @@
 #include "gpu/cuda_backend.hpp"
 
 #include <cstring>
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 
 #include <cuda_runtime_api.h>
 
 #include "gpu/cuda_error.hpp"
+#include "gpu/device_quiet.hpp"
 #include "gpu/forward.hpp"
 #include "gpu/graph_cache.hpp"
 #include "gpu/layer_tuning.hpp"
+#include "gpu/load_facts.hpp"
 #include "gpu/model_weights.hpp"
 #include "gpu/nccl/communicator.hpp"
 #include "gpu/recorded_work.hpp"
@@ -29,41 +33,11 @@ namespace tokenrouter {
 namespace gpu {
 namespace {
 
-constexpr std::uint32_t head_dim_max = 512;
-
 /// Of any device, for estimates made where there is none.
 constexpr std::uint32_t processors_max = 160;
 
 /// The driver's context, cuBLASLt with its workspace, graphs: what estimates add for a model.
 constexpr std::uint64_t reserved_bytes = std::uint64_t{1} << 30;
-
-result<cudaDeviceProp> take_device(std::uint32_t device) {
-  const std::string name = "cuda:" + std::to_string(device);
-  cudaSetDeviceFlags(cudaDeviceScheduleSpin); // ignored if the device is in use already
-  cudaDeviceProp facts{};
-  if (const auto status = cudaSetDevice(static_cast<int>(device)); status != cudaSuccess)
-    return fail(errc::unavailable, name + ": " + cudaGetErrorString(status));
-  if (const auto status = cudaGetDeviceProperties(&facts, static_cast<int>(device));
-      status != cudaSuccess)
-    return fail(errc::unavailable, name + ": " + cudaGetErrorString(status));
-  if (facts.major < 9)
-    return fail(errc::unavailable, name + ": " + facts.name + " has compute capability " +
-                                       std::to_string(facts.major) + "." +
-                                       std::to_string(facts.minor) +
-                                       "; this build's kernels need 9.0");
-  return facts;
-}
-
-result<model_config> read_config(const load_options& options) {
-  auto config = load_fitting_config(options);
-  if (!config)
-    return config;
-  if (config->head_dim > head_dim_max || config->head_dim % 2 != 0)
-    return fail(errc::mismatch, options.model_path.string() + ": head_dim " +
-                                    std::to_string(config->head_dim) +
-                                    " must be even and at most " + std::to_string(head_dim_max));
-  return config;
-}
 
 std::uint64_t kv_block_bytes(const model_config& config, compute_type compute) {
   return kv_shape(config).block * element_bytes(compute);
@@ -92,7 +66,7 @@ class model_on_gpu final : public backend {
   double replay_us(std::uint32_t times);
 
  private:
-  explicit model_on_gpu(const cuda_options& cuda) : cuda_(cuda) {}
+  explicit model_on_gpu(const cuda_options& cuda) : cuda_(cuda), stream_(cuda.first) {}
   result<void> warm_up();
   result<void> wait();
   result<void> run_wave(const step_input& in, step_output& out);
@@ -136,6 +110,7 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
       return tl::unexpected(group.error());
     model->group_ = std::move(*group);
   }
+  std::shared_lock loads(quiet_of(cuda.device));
   const auto processors = static_cast<std::uint32_t>(device->multiProcessorCount);
   auto weights = load_weights(options, *config, c, model->stream_);
   if (!weights)
@@ -167,6 +142,8 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
                        "cuda sm_" + std::to_string(device->major) + std::to_string(device->minor)};
   if (model->group_)
     model->facts_.kernels += ", sums over shards by " + model->group_->way();
+  cuda_check(cudaStreamSynchronize(model->stream_));
+  loads.unlock();
   if (auto ok = model->warm_up(); !ok)
     return tl::unexpected(ok.error());
   return model;
@@ -175,9 +152,13 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
 /// Finds the fastest products for every size that graphs are made for, and makes those of plain
 /// decoding, so that no step of a job has to.
 result<void> model_on_gpu::warm_up() {
-  for (const std::uint32_t size : graph_sizes) {
-    forward_->tune(size, stream_);
-    results_->tune(*forward_, size, stream_);
+  {
+    const std::unique_lock alone(quiet_of(cuda_.device));
+    for (const std::uint32_t size : graph_sizes) {
+      forward_->tune(size, stream_);
+      results_->tune(*forward_, size, stream_);
+    }
+    cuda_check(cudaStreamSynchronize(stream_));
   }
   // Connections between shards are made by their first use, which no graph can record.
   forward_->meet_shards(stream_);
@@ -199,8 +180,10 @@ result<void> model_on_gpu::allocate_kv(std::uint32_t blocks) {
     return tl::unexpected(kv.error());
   kv_ = std::move(*kv);
   blocks_ = blocks;
-  if (!cuda_.one_kernel)
+  if (!cuda_.one_kernel) {
+    const std::unique_lock alone(quiet_of(cuda_.device));
     tune_layers(*forward_, *buffers_, limits_, config_, {kv_.as(), blocks_}, stream_);
+  }
   if (cuda_.graphs)
     for (const std::uint32_t size : graph_sizes)
       graphs_.capture({size, size}, stream_, [&] {

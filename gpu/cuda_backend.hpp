@@ -14,8 +14,9 @@ struct cuda_options {
   std::uint32_t device = 0;
   bool graphs = true; ///< waves of up to 256 tokens are replayed as CUDA graphs
   /// All layers of waves of up to 16 tokens as one kernel, where model and device allow it; without
-  /// a value whichever was faster when measured. Not the rule yet: see tests/bench/gpu/README.md.
+  /// a value whichever was faster when measured.
   std::optional<bool> one_kernel = false;
+  bool first = false; ///< its kernels start before those of other models on the device that wait
 };
 
 /// Loads a model onto a GPU (compute capability 8.0 or newer). Attention, norms, draws, signals and

@@ -9,7 +9,13 @@ namespace tokenrouter::gpu {
 /// Owned stream; work of one model goes through one.
 class stream_owner {
  public:
-  stream_owner() { cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  /// `first`: its kernels start before waiting ones of other streams.
+  explicit stream_owner(bool first = false) {
+    int least = 0, greatest = 0;
+    cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    cuda_check(
+        cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, first ? greatest : least));
+  }
   ~stream_owner() { cudaStreamDestroy(stream_); }
   stream_owner(const stream_owner&) = delete;
   stream_owner& operator=(const stream_owner&) = delete;

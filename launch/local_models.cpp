@@ -11,14 +11,12 @@ namespace tokenrouter {
 
 namespace {
 
-model_loader make_loader(load_options load, std::optional<std::uint32_t> gpu,
-                         std::optional<bool> one_kernel) {
-  const cuda_options cuda{.device = gpu.value_or(0), .one_kernel = one_kernel};
-  return
-      [load = std::move(load), on_gpu = gpu.has_value(), cuda](const shard_group& group) mutable {
-        load.group = group;
-        return on_gpu ? make_cuda_backend(load, cuda) : make_cpu_backend(load);
-      };
+/// `cuda`: none to run on the CPU.
+model_loader make_loader(load_options load, const std::optional<cuda_options>& cuda) {
+  return [load = std::move(load), cuda](const shard_group& group) mutable {
+    load.group = group;
+    return cuda ? make_cuda_backend(load, *cuda) : make_cpu_backend(load);
+  };
 }
 
 local_replica make_replica(const job_config& config, const job_plan& job, replica_id id,
@@ -65,14 +63,20 @@ void plan_models(const job_config& config, const job_plan& job, const memory_sha
       cores.push_back(all_cores[c]);
     first_core += load.threads;
     const auto kv_blocks = static_cast<std::uint32_t>(shares.plan.models[place.replica].kv_blocks);
-    // One kernel needs all processors at once; on a shared GPU the others' kernels come and go.
-    const bool many_kernels = !config.models[model.value].one_kernel || shares.is_shared(place);
-    const auto one_kernel = many_kernels ? std::optional(false) : std::nullopt;
+    std::optional<cuda_options> cuda;
+    if (place.gpu) {
+      const bool shared = shares.is_shared(place);
+      cuda = {.device = *place.gpu,
+              .one_kernel = config.models[model.value].one_kernel.value_or(!shared)
+                                ? std::nullopt
+                                : std::optional(false),
+              .first = shared && shares.is_lightest(place)};
+    }
     const shard_group group{place.shard.index, load.group.count, {}, plan.stop_shards};
     if (place.shard.index > 0) {
       load.heads.clear(); // the leading shard scores
-      plan.followers.push_back({place.shard, group, kv_blocks, std::move(cores),
-                                make_loader(std::move(load), place.gpu, one_kernel)});
+      plan.followers.push_back(
+          {place.shard, group, kv_blocks, std::move(cores), make_loader(std::move(load), cuda)});
       continue;
     }
     local_replica replica = make_replica(config, job, place.shard.replica, kv_blocks);
@@ -80,7 +84,7 @@ void plan_models(const job_config& config, const job_plan& job, const memory_sha
     replica.group = group;
     if (group.count > 1)
       replica.make_group = make_cuda_group;
-    replica.load = make_loader(std::move(load), place.gpu, one_kernel);
+    replica.load = make_loader(std::move(load), cuda);
     plan.local.push_back(std::move(replica));
   }
 }

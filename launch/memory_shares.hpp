@@ -66,6 +66,19 @@ struct memory_shares {
     return there > 1;
   }
 
+  /// Whether none of those that share its device weighs less. Its work starts before theirs: a
+  /// short step that waits for a long one loses more than the other way round.
+  bool is_lightest(const shard_place& place) const {
+    const auto weight = [](const memory_model& m) {
+      return m.weight_bytes / m.shard_devices.size();
+    };
+    const auto& own = models[place.replica];
+    const std::uint32_t device = own.shard_devices[place.shard.index];
+    return std::ranges::none_of(models, [&](const memory_model& m) {
+      return std::ranges::count(m.shard_devices, device) > 0 && weight(m) < weight(own);
+    });
+  }
+
   /// For tables: the replica's name, and which shard of it.
   std::string name_of(const shard_place& place) const {
     const auto& model = models[place.replica];

@@ -34,8 +34,10 @@ struct model_settings {
   bool auto_batching = false;                            ///< thresholds are set while it runs
   compute_type compute = compute_type::bfloat16;         ///< key `compute_dtype`
   device_choice device;
-  bool dummy_weights = false;   ///< key `load_format`: random weights of config.json's shape
-  bool one_kernel = false;      ///< a GPU may run all layers of a small step as one kernel
+  bool dummy_weights = false; ///< key `load_format`: random weights of config.json's shape
+  /// Whether a GPU may run all layers of a small step as one kernel; none: if it has no other
+  /// model.
+  std::optional<bool> one_kernel;
   double param_num_billion = 0; ///< 0 = not said; informative
   std::uint32_t max_batch_rows = 64;
   std::uint32_t prefill_chunk_tokens = 512; ///< most prompt tokens one step takes, over all rows

@@ -98,7 +98,7 @@ std::uint64_t config_hash(const job_config& config) {
     hash.add(static_cast<std::uint64_t>(model.device.gpu));
     hash.add(static_cast<std::uint64_t>(model.device.number.value_or(UINT32_MAX)));
     hash.add(static_cast<std::uint64_t>(model.dummy_weights));
-    hash.add(static_cast<std::uint64_t>(model.one_kernel));
+    hash.add(static_cast<std::uint64_t>(model.one_kernel ? 1 + *model.one_kernel : 0));
     hash.add(model.param_num_billion);
     hash.add(std::uint64_t{model.max_batch_rows});
     hash.add(std::uint64_t{model.prefill_chunk_tokens});

@@ -181,7 +181,7 @@ class config_reader {
       model.dummy_weights = *format == "dummy";
     if (const auto word = view.child("one_kernel").one_of(one_kernel_words))
       model.one_kernel = *word == "auto";
-    if (model.one_kernel && !model.device.gpu)
+    if (model.one_kernel.value_or(false) && !model.device.gpu)
       view.child("one_kernel").fault("is of GPUs: set device: cuda");
     if (model.dummy_weights && !model.device.gpu)
       view.child("load_format").fault("dummy weights are made on a GPU: set device: cuda:0");

@@ -194,6 +194,9 @@ BOOST_AUTO_TEST_CASE(shards_split_weights_and_kv_over_their_gpus) {
   BOOST_TEST(shares.is_shared(shares.shards[0]));
   BOOST_TEST(shares.is_shared(shares.shards[1]));
   BOOST_TEST(!shares.is_shared(shares.shards[2]));
+  BOOST_TEST(shares.is_lightest(shares.shards[0]));
+  BOOST_TEST(!shares.is_lightest(shares.shards[1])); // 300 of 600 are there, beside 100
+  BOOST_TEST(shares.is_lightest(shares.shards[2]));
   // The first GPU holds a and half of b, and decides: every token is one of a and half of one of b.
   const std::uint64_t tokens = (1024 - 100 - 300) * mib / (kv_bytes_per_token * 3 / 2);
   for (const auto& model : shares.plan.models)

@@ -1,0 +1,42 @@
+#include "gpu/load_facts.hpp"
+
+#include <string>
+
+#include "runtime/exec/load_contract.hpp"
+
+namespace tokenrouter::gpu {
+namespace {
+
+constexpr std::uint32_t head_dim_max = 512;
+
+} // namespace
+
+result<cudaDeviceProp> take_device(std::uint32_t device) {
+  const std::string name = "cuda:" + std::to_string(device);
+  cudaSetDeviceFlags(cudaDeviceScheduleSpin); // ignored if the device is in use already
+  cudaDeviceProp facts{};
+  if (const auto status = cudaSetDevice(static_cast<int>(device)); status != cudaSuccess)
+    return fail(errc::unavailable, name + ": " + cudaGetErrorString(status));
+  if (const auto status = cudaGetDeviceProperties(&facts, static_cast<int>(device));
+      status != cudaSuccess)
+    return fail(errc::unavailable, name + ": " + cudaGetErrorString(status));
+  if (facts.major < 9)
+    return fail(errc::unavailable, name + ": " + facts.name + " has compute capability " +
+                                       std::to_string(facts.major) + "." +
+                                       std::to_string(facts.minor) +
+                                       "; this build's kernels need 9.0");
+  return facts;
+}
+
+result<model_config> read_config(const load_options& options) {
+  auto config = load_fitting_config(options);
+  if (!config)
+    return config;
+  if (config->head_dim > head_dim_max || config->head_dim % 2 != 0)
+    return fail(errc::mismatch, options.model_path.string() + ": head_dim " +
+                                    std::to_string(config->head_dim) +
+                                    " must be even and at most " + std::to_string(head_dim_max));
+  return config;
+}
+
+} // namespace tokenrouter::gpu
