@@ -17,6 +17,7 @@
 #include "gpu/model_weights.hpp"
 #include "gpu/nccl/communicator.hpp"
 #include "gpu/recorded_work.hpp"
+#include "gpu/sibling_pool.hpp"
 #include "gpu/stream_owner.hpp"
 #include "gpu/wave_buffers.hpp"
 #include "gpu/wave_results.hpp"
@@ -61,6 +62,10 @@ class model_on_gpu final : public backend {
   void copy_blocks(std::span<const block_copy> copies) override;
   void export_block(block_id block, std::span<std::byte> bytes) const override;
   void import_block(block_id block, std::span<const std::byte> bytes) override;
+  std::vector<std::byte> kv_address() const override;
+  result<std::unique_ptr<kv_source>> reach_kv(std::span<const std::byte> address) override {
+    return reach_pool_at(address, pool(), stream_);
+  }
 
   const wave_results& results() const { return *results_; }
   double replay_us(std::uint32_t times);
@@ -72,6 +77,7 @@ class model_on_gpu final : public backend {
   result<void> run_wave(const step_input& in, step_output& out);
   void enqueue(const wave_bucket& bucket, std::uint32_t tiles, bool has_pieces, bool has_ends);
   std::byte* block_at(block_id block) const;
+  pool_view pool() const { return {&kv_, cuda_.device, facts_.kv_bytes_per_block, blocks_}; }
 
   cuda_options cuda_;
   stream_owner stream_;
@@ -284,6 +290,10 @@ void model_on_gpu::export_block(block_id block, std::span<std::byte> bytes) cons
   cuda_check(cudaMemcpyAsync(bytes.data(), block_at(block), bytes.size(), cudaMemcpyDeviceToHost,
                              stream_));
   cuda_check(cudaStreamSynchronize(stream_));
+}
+
+std::vector<std::byte> model_on_gpu::kv_address() const {
+  return address_of(pool());
 }
 
 void model_on_gpu::import_block(block_id block, std::span<const std::byte> bytes) {
