@@ -50,11 +50,11 @@ class bulk_mover {
   void send(std::uint64_t transfer, rank_id to, std::uint64_t tag);
   void receive(std::uint64_t transfer, rank_id from, std::uint64_t tag);
 
-  bulk_stage test(std::uint64_t transfer) const { return transfers_.at(transfer).stage; }
+  bulk_stage test(std::uint64_t number) const { return transfers_.at(number).stage; }
 
   /// Of a transfer that is not queued. One that came in may have another buffer than before.
-  const std::shared_ptr<bulk_buffer>& buffer(std::uint64_t transfer) const {
-    return transfers_.at(transfer).buffer;
+  const std::shared_ptr<bulk_buffer>& buffer(std::uint64_t number) const {
+    return transfers_.at(number).buffer;
   }
 
   /// At any stage, once for each transfer. If it is moving its end no longer matters.
