@@ -25,6 +25,8 @@ std::uint16_t choose_replica(std::span<const std::uint32_t> live_requests,
                              std::span<const token_id> prompt) {
   check(!live_requests.empty(), "a model has at least one replica");
   const std::uint32_t least = *std::min_element(live_requests.begin(), live_requests.end());
+  if (least == lost_replica)
+    return no_replica;
   std::vector<std::uint16_t> equals;
   for (std::size_t i = 0; i < live_requests.size(); ++i)
     if (live_requests[i] == least)
