@@ -20,7 +20,7 @@ using wire_messages =
     std::tuple<handoff, handoff_gap, commit_batch, request_failed, release, released, rank_ready,
                end_job, announce, replica_report, batching_update, shard_invite, shard_step,
                shard_awake, status_query, replica_status, kv_greeting, prefix_ask, prefix_offer,
-               kv_fetch, kv_piece, kv_read>;
+               kv_fetch, kv_piece, kv_read, recall, peer_lost, rank_lost>;
 
 namespace detail {
 

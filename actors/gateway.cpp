@@ -1,8 +1,9 @@
 #include "actors/gateway.hpp"
 
 #include <algorithm>
+#include <array>
 
-#include "runtime/policy/replica_choice.hpp"
+#include "runtime/policy/lost_models.hpp"
 
 namespace tokenrouter {
 
@@ -41,7 +42,8 @@ std::vector<std::uint16_t> take_replicas(gateway_box& box, std::span<const token
   std::vector<std::uint16_t> chosen;
   for (auto& live : box.load) {
     chosen.push_back(choose_replica(live, prompt));
-    ++live[chosen.back()];
+    if (chosen.back() != no_replica)
+      ++live[chosen.back()];
   }
   return chosen;
 }
@@ -53,8 +55,56 @@ void forget(gateway_box& box, const request_ended& x) {
     return;
   const auto& replicas = found->second.replicas;
   for (std::size_t model = 0; model < replicas.size(); ++model)
-    --box.load[model][replicas[model]];
+    if (replicas[model] != no_replica)
+      --box.load[model][replicas[model]];
   box.requests.erase(found);
+}
+
+/// For each model some replica that lives, or no_replica.
+std::vector<std::uint16_t> replicas_left(const gateway_box& box) {
+  std::vector<std::uint16_t> left;
+  for (const auto& live : box.load)
+    left.push_back(choose_replica(live, {}));
+  return left;
+}
+
+model_id fallback_model(const gateway_box& box) {
+  std::vector<double> parameters_billion;
+  for (const auto& model : box.options.models)
+    parameters_billion.push_back(model.parameters_billion);
+  return largest_left(parameters_billion, replicas_left(box)).value_or(model_id{});
+}
+
+std::string out_of_service(const gateway_box& box, model_id model) {
+  return "model '" + box.options.models.at(model.value).name +
+         "' is out of service: every rank with a replica of it was lost; ask for another model, or "
+         "restart the job";
+}
+
+/// Requests served by what is lost get others; each learns who is gone.
+void lose(self_pointer self, const replicas_lost& x) {
+  auto& box = self->state;
+  for (const replica_id lost : x.replicas) {
+    std::erase(box.replicas, lost);
+    box.load.at(lost.model.value).at(lost.index) = lost_replica;
+  }
+  const model_id fallback = fallback_model(box);
+  for (auto& [id, live] : box.requests) {
+    for (const replica_id lost : x.replicas) {
+      auto& serves = live.replicas.at(lost.model.value);
+      if (serves != lost.index)
+        continue;
+      const std::array spread{static_cast<token_id>(id.value)};
+      serves = choose_replica(box.load[lost.model.value], spread);
+      if (serves != no_replica)
+        ++box.load[lost.model.value][serves];
+    }
+    std::string failure;
+    if (live.only_model && is_out(live.replicas, *live.only_model))
+      failure = out_of_service(box, *live.only_model);
+    self->send(live.actor,
+               replicas_changed{x.replicas, live.replicas, fallback, std::move(failure)});
+  }
 }
 
 void accept(self_pointer self, const request_client& client, submit&& order) {
@@ -76,6 +126,15 @@ void accept(self_pointer self, const request_client& client, submit&& order) {
                                       "does not have"});
     return;
   }
+  if (is_out(replicas_left(box), start.model)) {
+    if (order.only_model) {
+      answer_unstarted(self, client, order, finish_reason::failed,
+                       {errc::unavailable, out_of_service(box, start.model)});
+      return;
+    }
+    start.model = fallback_model(box);
+    order.spec.pinned = true;
+  }
   auto options = std::make_shared<request_options>();
   options->id = make_request_id(box.options.self, box.next_counter++);
   options->order = std::move(order);
@@ -93,8 +152,9 @@ void accept(self_pointer self, const request_client& client, submit&& order) {
   box.by_tag.emplace(options->order.client_tag, options->id);
   const request_id id = options->id;
   auto replicas = options->order.spec.replicas;
-  box.requests.emplace(
-      id, gateway_box::live_request{self->spawn(request, std::move(options)), std::move(replicas)});
+  const auto only_model = options->order.only_model;
+  box.requests.emplace(id, gateway_box::live_request{self->spawn(request, std::move(options)),
+                                                     std::move(replicas), only_model});
 }
 
 void open(self_pointer self, const open_gateway& x) {
@@ -143,6 +203,8 @@ void split(self_pointer self, commit_batch&& x) {
   std::unordered_map<request_id, commit_batch> parts;
   for (auto& one : x.commits)
     parts[one.request].commits.push_back(one);
+  for (auto& one : x.resumes)
+    parts[one.request].resumes.push_back(std::move(one));
   for (auto& one : x.prompts)
     parts[one.request].prompts.push_back(std::move(one));
   for (auto& [id, part] : parts) {
@@ -174,6 +236,7 @@ gateway_actor::behavior_type gateway(self_pointer self, gateway_options options)
       [self](commit_batch& x) { split(self, std::move(x)); },
       [self](request_failed& x) { forward(self, x.request, std::move(x)); },
       [self](const released& x) { forward(self, x.request, x); },
+      [self](const replicas_lost& x) { lose(self, x); },
       [self](const ask_status& x) {
         auto& box = self->state;
         box.status_asker = caf::actor_cast<status_client>(self->current_sender());

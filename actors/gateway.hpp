@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +24,7 @@ using gateway_actor = caf::typed_actor<caf::reacts_to<open_gateway>,   ///< the 
                                        caf::reacts_to<commit_batch>,   ///< tokens of one step
                                        caf::reacts_to<request_failed>, ///< one cannot go on
                                        caf::reacts_to<released>,       ///< a replica has let go
+                                       caf::reacts_to<replicas_lost>,  ///< the job has fewer now
                                        caf::reacts_to<ask_status>,     ///< how are the replicas?
                                        caf::reacts_to<replica_status>, ///< one of them answers
                                        caf::reacts_to<request_ended>>; ///< one is answered
@@ -55,9 +57,11 @@ struct gateway_box {
   struct live_request {
     request_actor actor;
     std::vector<std::uint16_t> replicas; ///< that serve it, for each model
+    std::optional<model_id> only_model;  ///< that the client asked for
   };
   std::unordered_map<request_id, live_request> requests;
-  std::vector<std::vector<std::uint32_t>> load; ///< live requests for each model and replica
+  /// Live requests for each model and replica; lost_replica where there is none any more.
+  std::vector<std::vector<std::uint32_t>> load;
   std::unordered_map<std::uint64_t, request_id> by_tag;
   std::uint64_t late_messages = 0; ///< for requests that are over
   status_client status_asker;      ///< of the newest question; null: none yet

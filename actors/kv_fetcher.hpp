@@ -9,6 +9,7 @@
 
 #include "actors/kv_fetch_state.hpp"
 #include "actors/kv_pool.hpp"
+#include "actors/local_messages.hpp"
 #include "actors/model.hpp"
 
 namespace tokenrouter {

@@ -140,11 +140,6 @@ struct bulk_news {
   std::uint64_t transfer = 0;
 };
 
-/// → kv_fetcher: these replicas will not answer any more.
-struct replicas_lost {
-  std::vector<replica_id> replicas;
-};
-
 } // namespace tokenrouter
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::fetch_prefix)
@@ -168,4 +163,3 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::import_blocks)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::read_blocks)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::blocks_imported)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::bulk_news)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::replicas_lost)

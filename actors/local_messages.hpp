@@ -150,6 +150,7 @@ struct model_failed {
   shard_id shard;
   error why;
   bool running = false;
+  bool waited = false; ///< long enough to know of a rank that was lost
 };
 
 /// switchboard → link, link → switchboard: one encoded message of the protocol.
@@ -175,6 +176,21 @@ struct peer_left {
   rank_id peer;
 };
 
+/// supervisor → switchboard → gateway, planner and every scheduler of the rank: the job goes on
+/// without these.
+struct replicas_lost {
+  rank_id rank;
+  std::vector<replica_id> replicas; ///< with a shard there; none was lost before
+};
+
+/// gateway → request: the same, and who serves it from now on. `replicas` is request_spec's.
+struct replicas_changed {
+  std::vector<replica_id> lost;
+  std::vector<std::uint16_t> replicas;
+  model_id fallback;   ///< of the live models, the one that writes where nothing better is left
+  std::string failure; ///< the request can't go on, and why; empty: it can
+};
+
 /// supervisor → gateway: every rank is ready; requests may be admitted.
 struct open_gateway {
   std::vector<replica_facts> replicas; ///< of all ranks
@@ -184,6 +200,7 @@ struct open_gateway {
 struct watch {
   caf::actor_addr who;
   std::string name;
+  std::optional<replica_id> replica{}; ///< whose shard it runs
 };
 
 /// client → supervisor: nothing more will be asked of this job.
@@ -214,6 +231,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::wire_payload)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::incoming_frame)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::peer_down)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::peer_left)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::replicas_lost)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::replicas_changed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::open_gateway)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::watch)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::job_finished)

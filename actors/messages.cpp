@@ -77,11 +77,20 @@ bool valid(const commit_batch& x) {
   const bool prompts_ok = std::all_of(x.prompts.begin(), x.prompts.end(), [&](const auto& p) {
     return home_of(p.request) == x.home && p.tokens.size() <= limits::context_tokens_max;
   });
-  return !(x.commits.empty() && x.prompts.empty()) && commits_ok && prompts_ok;
+  const bool resumes_ok = std::all_of(x.resumes.begin(), x.resumes.end(), [&](const auto& r) {
+    return home_of(r.request) == x.home && r.turn >= 1 &&
+           r.position <= limits::context_tokens_max && valid_model(r.next) &&
+           r.state.size_bytes() <= limits::method_state_bytes_max;
+  });
+  return !(x.commits.empty() && x.prompts.empty()) && commits_ok && prompts_ok && resumes_ok;
 }
 
 bool valid(const request_failed& x) {
   return x.code <= errc::internal;
+}
+
+bool valid(const recall& x) {
+  return x.turn >= 1 && valid_model(x.to.model);
 }
 
 bool valid(const release& x) {
@@ -113,6 +122,14 @@ bool valid(const replica_status& x) {
 bool valid(const rank_ready& x) {
   return std::all_of(x.replicas.begin(), x.replicas.end(),
                      [](const auto& r) { return valid_model(r.replica.model); });
+}
+
+bool valid(const peer_lost& x) {
+  return x.peer != rank_id{0};
+}
+
+bool valid(const rank_lost& x) {
+  return x.lost != rank_id{0} && x.lost != x.to;
 }
 
 bool valid(const end_job&) {

@@ -23,16 +23,24 @@ planner_actor::behavior_type planner(planner_actor::stateful_pointer<planner_box
                                      planner_options options) {
   self->state.core.emplace(options.config);
   self->state.options = std::move(options);
-  return {[self](const replica_report& x) {
-    auto& box = self->state;
-    box.core->add(x);
-    const auto thresholds = box.core->plan();
-    if (!thresholds)
-      return;
-    spdlog::info("batching thresholds by live requests: {}", text_of(*thresholds));
-    for (replica_id to : box.options.replicas)
-      self->send(box.options.outlet, batching_update{to, *thresholds});
-  }};
+  return {
+      [self](const replica_report& x) {
+        auto& box = self->state;
+        box.core->add(x);
+        const auto thresholds = box.core->plan();
+        if (!thresholds)
+          return;
+        spdlog::info("batching thresholds by live requests: {}", text_of(*thresholds));
+        for (replica_id to : box.options.replicas)
+          self->send(box.options.outlet, batching_update{to, *thresholds});
+      },
+      [self](const replicas_lost& x) {
+        auto& box = self->state;
+        for (const replica_id lost : x.replicas)
+          std::erase(box.options.replicas, lost);
+        box.core->start_over();
+      },
+  };
 }
 
 } // namespace tokenrouter

@@ -59,7 +59,12 @@ bool differs(double a, double b, double share) {
 } // namespace
 
 planner_state::planner_state(planner_config config) : config_(std::move(config)) {
-  sums_.resize(config_.models);
+  start_over();
+}
+
+void planner_state::start_over() {
+  planned_.reset();
+  sums_.assign(config_.models, {});
   for (auto& sums : sums_) {
     sums.moves.assign(config_.models, 0);
     sums.committed_tokens.assign(config_.models, 0);

@@ -28,6 +28,9 @@ class planner_state {
 
   void add(const replica_report& x);
 
+  /// The job is another one now: what was measured of it no longer counts.
+  void start_over();
+
   /// The job as measured: step latencies (fitted: first row, each further row), where requests go
   /// after a step and what that commits. None until every model that requests visit has been seen
   /// often enough. Models that no request visits keep their place with a row that stays.

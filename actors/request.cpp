@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/policy/lost_models.hpp"
+
 namespace tokenrouter {
 
 namespace {
@@ -30,7 +32,7 @@ void release_all(self_pointer self) {
   auto& box = self->state;
   for (replica_id replica : box.options->replicas)
     self->send(box.options->outlet, release{box.options->id, replica});
-  box.awaited_releases = box.options->replicas.size();
+  box.awaited_releases = box.options->replicas;
 }
 
 void answer(self_pointer self) {
@@ -83,17 +85,23 @@ void take_commits(self_pointer self, commit_batch&& batch) {
   if (box.core->ended())
     return;
   // From another rank, the first token may overtake what is told of the prompt.
+  const bool told_before = box.prompt_told;
   box.prompt_told = box.prompt_told || !batch.prompts.empty();
   if (options.order.spec.prompt_logprobs && !box.prompt_told) {
-    std::ranges::move(batch.commits, std::back_inserter(box.held));
+    std::ranges::move(batch.commits, std::back_inserter(box.held.commits));
+    std::ranges::move(batch.resumes, std::back_inserter(box.held.resumes));
     return;
   }
-  std::ranges::move(std::exchange(box.held, {}), std::back_inserter(batch.commits));
+  auto held = std::exchange(box.held, {});
+  std::ranges::move(held.commits, std::back_inserter(batch.commits));
+  std::ranges::move(held.resumes, std::back_inserter(batch.resumes));
   token_delta delta;
   delta.client_tag = options.order.client_tag;
+  box.core->on_resumes(std::move(batch.resumes));
   delta.commits = box.core->on_commits(std::move(batch.commits), options.now_us());
-  for (auto& one : batch.prompts)
-    delta.prompt = std::move(one.tokens);
+  if (!told_before)
+    for (auto& one : batch.prompts)
+      delta.prompt = std::move(one.tokens);
   if (options.text)
     take_text(box, delta, box.core->ended());
   if (!delta.commits.empty() || !delta.prompt.empty())
@@ -112,6 +120,62 @@ void end_early(self_pointer self, finish_reason reason, error failure) {
     box.text += box.stops.finish();
   }
   release_all(self);
+}
+
+/// All turns so far are void. What the client has seen stands, the rest is made again.
+void take_up_again(self_pointer self, model_id fallback) {
+  auto& box = self->state;
+  auto& options = *box.options;
+  auto& spec = options.order.spec;
+  const auto turn = box.core->begin_epoch();
+  if (!turn) {
+    end_early(self, finish_reason::failed,
+              {errc::unavailable, "too many ranks were lost while the request was under way"});
+    return;
+  }
+  box.held = {};
+  handoff again;
+  again.request = options.id;
+  again.turn = *turn;
+  again.tokens = options.order.prompt;
+  for (const auto& x : box.core->output())
+    again.tokens.push_back(x.token);
+  model_id next = options.start.model;
+  again.state = options.start.state;
+  if (const auto& at = box.core->resume(); at && at->position == again.tokens.size()) {
+    next = at->next;
+    again.state = at->state;
+  }
+  const auto goes_on = choose_resumption(next, options.start.model, fallback, spec.replicas);
+  spec.pinned = spec.pinned || goes_on.pinned;
+  again.from = again.to = {goes_on.model, spec.replicas.at(goes_on.model.value)};
+  again.spec = spec;
+  again.spec.prompt_logprobs = spec.prompt_logprobs && !box.prompt_told;
+  for (replica_id replica : options.replicas)
+    self->send(options.outlet, recall{options.id, *turn, replica});
+  self->send(options.outlet, std::move(again));
+}
+
+/// Nobody waits for what is lost; a request that it served goes on elsewhere, or ends with why.
+void take_loss(self_pointer self, const replicas_changed& x) {
+  auto& box = self->state;
+  auto& options = *box.options;
+  const auto is_lost = [&](replica_id one) {
+    return std::find(x.lost.begin(), x.lost.end(), one) != x.lost.end();
+  };
+  std::erase_if(options.replicas, is_lost);
+  if (box.core->ended()) {
+    if (std::erase_if(box.awaited_releases, is_lost) > 0 && box.awaited_releases.empty())
+      answer(self);
+    return;
+  }
+  if (options.order.spec.replicas == x.replicas)
+    return;
+  options.order.spec.replicas = x.replicas;
+  if (!x.failure.empty())
+    end_early(self, finish_reason::failed, {errc::unavailable, x.failure});
+  else
+    take_up_again(self, x.fallback);
 }
 
 } // namespace
@@ -134,9 +198,10 @@ request_actor::behavior_type request(self_pointer self, std::shared_ptr<request_
       [self](const released& x) {
         auto& b = self->state;
         b.core->on_released(x);
-        if (b.core->ended() && --b.awaited_releases == 0)
+        if (std::erase(b.awaited_releases, x.from) > 0 && b.awaited_releases.empty())
           answer(self);
       },
+      [self](const replicas_changed& x) { take_loss(self, x); },
   };
 }
 

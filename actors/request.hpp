@@ -19,14 +19,15 @@ namespace tokenrouter {
 using request_actor = caf::typed_actor<caf::reacts_to<commit_batch>,   ///< its tokens of one step
                                        caf::reacts_to<request_failed>, ///< it cannot go on
                                        caf::reacts_to<cancel>,         ///< the client went away
-                                       caf::reacts_to<released>>;      ///< a replica has let go
+                                       caf::reacts_to<released>,       ///< a replica has let go
+                                       caf::reacts_to<replicas_changed>>; ///< some are lost
 
 /// Who is told of a request's tokens and end.
 using request_client = caf::typed_actor<caf::reacts_to<token_delta>, caf::reacts_to<request_done>>;
 
 /// Where a request's own messages go: the switchboard of its rank.
-using request_outlet =
-    caf::typed_actor<caf::reacts_to<announce>, caf::reacts_to<handoff>, caf::reacts_to<release>>;
+using request_outlet = caf::typed_actor<caf::reacts_to<announce>, caf::reacts_to<handoff>,
+                                        caf::reacts_to<recall>, caf::reacts_to<release>>;
 
 /// Who is told how replicas are.
 using status_client = caf::typed_actor<caf::reacts_to<replica_status>>;
@@ -63,9 +64,9 @@ struct request_box {
   std::shared_ptr<request_options> options;
   stop_scanner stops;
   bool prompt_told = false;
-  std::vector<commit> held; ///< until the prompt is told, where that was asked for
+  commit_batch held; ///< until the prompt is told, where that was asked for
   std::string text;
-  std::size_t awaited_releases = 0; ///< replicas that have yet to answer; counted after the end
+  std::vector<replica_id> awaited_releases; ///< after the end: replicas that have yet to answer
 };
 
 request_actor::behavior_type request(request_actor::stateful_pointer<request_box> self,

@@ -157,11 +157,23 @@ scheduler_actor::behavior_type scheduler(self_pointer self, scheduler_options op
         flush(self);
         request_tick(self);
       },
+      [self](const recall& x) {
+        auto& b = self->state;
+        b.core->on_recall(x, b.effects);
+        flush(self);
+        request_tick(self);
+      },
       [self](const release& x) {
         auto& b = self->state;
         b.core->on_release(x.request, b.effects);
         flush(self);
         request_tick(self); // … or for fewer
+      },
+      [self](const replicas_lost& x) {
+        auto& b = self->state;
+        b.core->on_replicas_lost(x.replicas, b.effects);
+        flush(self);
+        request_tick(self);
       },
       [self](batching_update& x) {
         self->state.core->set_thresholds(std::move(x.thresholds));

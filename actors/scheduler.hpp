@@ -20,7 +20,9 @@ namespace tokenrouter {
 using scheduler_actor = caf::typed_actor<caf::reacts_to<announce>,        ///< a request lives
                                          caf::reacts_to<handoff>,         ///< the turn comes here
                                          caf::reacts_to<handoff_gap>,     ///< a peer lacks tokens
+                                         caf::reacts_to<recall>,          ///< turns are void
                                          caf::reacts_to<release>,         ///< a request is over
+                                         caf::reacts_to<replicas_lost>,   ///< of any model
                                          caf::reacts_to<batching_update>, ///< new thresholds
                                          caf::reacts_to<prefix_hit>,      ///< cached KV it has
                                          caf::reacts_to<prefix_fetched>,  ///< … from a sibling

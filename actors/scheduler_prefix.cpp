@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <utility>
 
 #include "actors/scheduler_state.hpp"
 #include "runtime/core/check.hpp"
@@ -9,7 +9,8 @@
 namespace tokenrouter {
 
 void scheduler_state::query_prefix(sequence& s, scheduler_effects& fx) const {
-  if (!config_.keep_prefixes || s.kv_tokens > 0 || s.answer_from < limits::block_tokens)
+  if (!config_.keep_prefixes || s.matching || s.kv_tokens > 0 ||
+      s.answer_from < limits::block_tokens)
     return;
   s.matching = true;
   fx.queries.push_back({s.request, s.age, s.tokens, s.answer_from});
@@ -21,6 +22,8 @@ void scheduler_state::on_prefix(const prefix_hit& x, scheduler_effects& fx) {
     return;
   auto& s = found->second;
   s.matching = false;
+  if (std::exchange(s.drop_match, false))
+    return;
   check(s.kv_tokens == 0 && x.tokens <= s.answer_from, "cached KV ends before what is answered");
   s.advance(x.tokens, true);
   const std::uint32_t usable = s.answer_from - s.answer_from % limits::block_tokens;
@@ -32,20 +35,22 @@ void scheduler_state::on_prefix(const prefix_hit& x, scheduler_effects& fx) {
       {s.request, s.age, {s.tokens.begin(), s.tokens.begin() + usable}, s.kv_tokens});
 }
 
-/// Comes once for each fetch; until then the sequence stays, even if its request is over.
+/// Comes once for each fetch; until then the sequence stays, even if its request is over. What was
+/// fetched for a void turn stays in the cache, but its tokens may not be those of the next turn.
 void scheduler_state::on_fetched(const prefix_fetched& x, scheduler_effects& fx) {
   auto& s = sequences_.at(x.request);
   s.matching = s.fetching = false;
   --fetches_;
-  check(x.tokens == 0 || s.kv_tokens + x.tokens <= s.answer_from,
-        "fetched KV ends before what is answered");
-  if (x.tokens > 0)
+  const bool dropped = std::exchange(s.drop_match, false);
+  if (!dropped && x.tokens > 0) {
+    check(s.kv_tokens + x.tokens <= s.answer_from, "fetched KV ends before what is answered");
     s.advance(x.tokens, true);
-  s.fetched_tokens += x.tokens;
-  if (!s.doomed)
-    return;
-  forget(s, fx);
-  sequences_.erase(x.request);
+    s.fetched_tokens += x.tokens;
+  }
+  if (s.doomed)
+    end_doomed(s, fx);
+  else if (dropped)
+    fx.park.push_back({s.request, s.kv_tokens});
 }
 
 } // namespace tokenrouter

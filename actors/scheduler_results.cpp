@@ -3,6 +3,8 @@
 
 #include "actors/scheduler_state.hpp"
 #include "runtime/core/check.hpp"
+#include "runtime/methods/stay_instead.hpp"
+#include "runtime/policy/lost_models.hpp"
 
 namespace tokenrouter {
 
@@ -16,6 +18,8 @@ std::uint32_t elapsed_us(std::uint64_t from_us, std::uint64_t to_us) {
 
 void scheduler_state::on_step_done(const step_work& work, std::uint64_t now_us,
                                    scheduler_effects& fx) {
+  if (retired_)
+    return;
   check(work.out.rows.size() == running_.size(), "a step answers every row");
   step_event event;
   event.time_us = now_us;
@@ -35,11 +39,15 @@ void scheduler_state::on_step_done(const step_work& work, std::uint64_t now_us,
     event.prefill_tokens += rows[i].prefill ? count : 0;
     event.proposing_rows += rows[i].plan.last ? 1 : 0;
     s.in_step = false;
-    take_answers(s, work.out, i, s.answered_in(count), next_earlier);
+    if (s.turn != rows[i].turn) {
+      next_earlier += std::max(rows[i].answered, 1u) - 1;
+      drop_row(s, fx);
+      continue;
+    }
+    take_answers(s, work.out, i, rows[i].answered, next_earlier);
     s.advance(count, false);
     if (s.doomed) {
-      forget(s, fx);
-      sequences_.erase(rows[i].request);
+      end_doomed(s, fx);
     } else if (rows[i].plan.last) {
       settle({s, work.out, now_us, fx});
     }
@@ -77,6 +85,7 @@ void scheduler_state::take_answers(sequence& s, const step_output& out, std::siz
 /// All that was asked is answered: judges a peer's tentative tokens, then routes the proposal.
 void scheduler_state::settle(const row_result& r) {
   sequence& s = r.s;
+  check(s.has_turn, "only who has the turn makes a token");
   check(s.kv_tokens == s.tokens.size() && !s.answers.empty(), "a proposal follows the last token");
   if (config_.keep_prefixes && !s.remembered) {
     s.remembered = true;
@@ -91,8 +100,10 @@ void scheduler_state::settle(const row_result& r) {
   const step_row_output proposal = s.answers[proposed];
   s.proposed_top = s.likeliest.empty() ? std::vector<token_score>{} : s.likeliest[proposed];
   if (!s.finished) {
-    const route_decision decision =
+    route_decision decision =
         s.spec.pinned ? route_decision{} : role_->route(input_of(s, proposal), s.state);
+    if (goes(decision) && is_out(s.spec.replicas, decision.target))
+      decision = stay_instead(decision);
     act(r, decision, proposal);
   }
   if (config_.measure)
@@ -147,7 +158,7 @@ std::size_t scheduler_state::judge_tentative(const row_result& r) {
     counters_.rolled_back_tokens += dropped;
     role_->rollback(dropped, s.state);
   }
-  commit_tentative(r, accepted);
+  commit_tentative(r, accepted, config_.self.model);
   return first + accepted;
 }
 
@@ -182,9 +193,9 @@ finish_reason scheduler_state::finish_at(const sequence& s, token_id token,
 void scheduler_state::act(const row_result& r, const route_decision& decision,
                           const step_row_output& proposal) {
   sequence& s = r.s;
-  const bool goes =
-      decision.action != route_action::stay && decision.action != route_action::stay_tentative;
-  if (goes && (decision.target.value >= config_.models || decision.target == config_.self.model)) {
+  const bool leaves = goes(decision);
+  if (leaves &&
+      (decision.target.value >= config_.models || decision.target == config_.self.model)) {
     fail_role(r, "sent a request to a model that is not another one of the job");
     return;
   }
@@ -198,11 +209,11 @@ void scheduler_state::act(const row_result& r, const route_decision& decision,
       append_tentative(s, proposal.token, proposal.logprob, score, std::move(s.proposed_top));
     for (const token_id token : decision.forced)
       append_tentative(s, token, 0, score);
-    commit_tentative(r, s.tentative.size());
+    commit_tentative(r, s.tentative.size(), leaves ? decision.target : config_.self.model);
     break;
   case route_action::stay_tentative:
   case route_action::go_tentative:
-    if (!goes && finish_at(s, proposal.token, s.length() + 1) != finish_reason::none) {
+    if (!leaves && finish_at(s, proposal.token, s.length() + 1) != finish_reason::none) {
       fail_role(r, "kept a token tentative that would finish the request");
       return;
     }
@@ -212,7 +223,7 @@ void scheduler_state::act(const row_result& r, const route_decision& decision,
   case route_action::go_drop:
     break;
   }
-  if (goes && !s.finished)
+  if (leaves && !s.finished)
     hand_over(r, decision, proposal);
 }
 
@@ -223,7 +234,8 @@ void scheduler_state::append_tentative(sequence& s, token_id token, float logpro
 }
 
 /// Commits the first `count` tentative tokens; after one that finishes the request the rest goes.
-void scheduler_state::commit_tentative(const row_result& r, std::size_t count) {
+/// `next` makes the token after them.
+void scheduler_state::commit_tentative(const row_result& r, std::size_t count, model_id next) {
   sequence& s = r.s;
   const rank_id home = home_of(s.request);
   std::size_t done = 0;
@@ -249,6 +261,17 @@ void scheduler_state::commit_tentative(const row_result& r, std::size_t count) {
   s.tentative.erase(s.tentative.begin(), s.tentative.begin() + static_cast<std::ptrdiff_t>(done));
   if (s.finished)
     s.drop_tentative(0);
+  else if (config_.resumable)
+    note_resume(r, next);
+}
+
+/// Nothing is tentative now: with the method's state the home could have the rest made again.
+void scheduler_state::note_resume(const row_result& r, model_id next) const {
+  const sequence& s = r.s;
+  auto& resumes = r.fx.commits[home_of(s.request)].resumes;
+  if (!resumes.empty() && resumes.back().request == s.request)
+    resumes.pop_back();
+  resumes.push_back({s.request, s.turn, s.committed_tokens(), next, s.state});
 }
 
 void scheduler_state::hand_over(const row_result& r, const route_decision& decision,

@@ -6,6 +6,7 @@
 #include "runtime/core/limits.hpp"
 #include "runtime/core/philox.hpp"
 #include "runtime/policy/handoff.hpp"
+#include "runtime/policy/turn_epoch.hpp"
 
 namespace tokenrouter {
 
@@ -25,16 +26,28 @@ void scheduler_state::set_thresholds(std::vector<batching_thresholds> thresholds
   config_.thresholds.resize(config_.models);
 }
 
+namespace {
+
+handoff_local known_of(const sequence& s) {
+  if (s.recalled)
+    return {s.turn, {}, 0};
+  return {s.turn, s.committed(), static_cast<std::uint32_t>(s.tentative.size())};
+}
+
+} // namespace
+
 void scheduler_state::on_handoff(handoff&& x, std::uint64_t now_us, scheduler_effects& fx) {
-  if (buried_.count(x.request) != 0) {
+  if (retired_ || buried_.count(x.request) != 0) {
     ++counters_.late_handoffs;
     return;
   }
   const auto found = sequences_.find(x.request);
   handoff_local local;
-  if (found != sequences_.end())
-    local = {found->second.turn, found->second.committed(),
-             static_cast<std::uint32_t>(found->second.tentative.size())};
+  if (found != sequences_.end()) {
+    if (epoch_of(x.turn) > epoch_of(found->second.turn)) // it overtook the recall
+      void_turns(found->second, first_turn(epoch_of(x.turn)), fx);
+    local = known_of(found->second);
+  }
   switch (judge_handoff(local, {x.turn, x.offset, x.tokens})) {
   case handoff_verdict::stale:
     ++counters_.stale_handoffs;
@@ -101,12 +114,17 @@ void scheduler_state::on_release(request_id request, scheduler_effects& fx) {
     fx.released_requests.push_back({request, config_.self, 0, 0, 0, 0, 0});
     return;
   }
-  if (found->second.in_step || found->second.fetching) {
-    found->second.doomed = true;
+  found->second.doomed = true;
+  end_doomed(found->second, fx);
+}
+
+/// Not before what still writes for it has ended: each end comes here again.
+void scheduler_state::end_doomed(sequence& s, scheduler_effects& fx) {
+  if (s.in_step || s.fetching)
     return;
-  }
-  forget(found->second, fx);
-  sequences_.erase(found);
+  const request_id request = s.request;
+  forget(s, fx);
+  sequences_.erase(request);
 }
 
 scheduler_state::waiting scheduler_state::list_waiting(std::uint64_t now_us) {
@@ -144,7 +162,7 @@ bool scheduler_state::must_wait(const waiting& w, std::uint64_t now_us) {
 
 std::optional<lease> scheduler_state::plan(std::uint64_t now_us) {
   delayed_until_us_.reset();
-  if (!running_.empty() || !planned_.empty())
+  if (retired_ || !running_.empty() || !planned_.empty())
     return std::nullopt;
   const auto w = list_waiting(now_us);
   if (w.candidates.empty() || must_wait(w, now_us))
@@ -173,7 +191,7 @@ lease scheduler_state::lease_for(const waiting& w, std::span<const planned_row> 
     const auto& s = *w.sequences[row.index];
     const std::uint32_t end = s.kv_tokens + row.token_count;
     const bool asks = !s.blocks.cover(s.kv_tokens, end);
-    planned_.push_back({s.request, row, s.lacking_tokens() > 1, asks});
+    planned_.push_back({s.request, row, s.turn, 0, s.lacking_tokens() > 1, asks});
     used_tokens[row.index] = asks ? in_wants : end;
     if (asks)
       out.wants.push_back(
@@ -206,6 +224,8 @@ void scheduler_state::take_grant(const lease_grant& grant) {
 }
 
 bool scheduler_state::commit_plan(const lease_grant& grant, std::uint64_t now_us, step_input& in) {
+  if (retired_)
+    return false;
   const auto asked = std::count_if(planned_.begin(), planned_.end(),
                                    [](const running_row& row) { return row.asked; });
   check(grant.granted.size() == static_cast<std::size_t>(asked),
@@ -214,9 +234,9 @@ bool scheduler_state::commit_plan(const lease_grant& grant, std::uint64_t now_us
   in.clear();
   in.copies.assign(grant.copies.begin(), grant.copies.end());
   std::size_t want = 0, block_offset = 0;
-  for (const auto& row : planned_) {
+  for (auto& row : planned_) {
     const auto found = sequences_.find(row.request);
-    bool has_blocks = found != sequences_.end();
+    bool has_blocks = found != sequences_.end() && found->second.turn == row.turn;
     if (row.asked) {
       const std::size_t blocks = grant.block_counts[want];
       if (has_blocks)
@@ -233,6 +253,7 @@ bool scheduler_state::commit_plan(const lease_grant& grant, std::uint64_t now_us
     if (!has_blocks)
       continue;
     append_row(found->second, row.plan, in);
+    row.answered = found->second.answered_in(row.plan.token_count);
     found->second.in_step = true;
     running_.push_back(row);
   }

@@ -29,6 +29,7 @@ struct scheduler_config {
   std::vector<token_id> eos_tokens;            ///< of all models of the job
   std::uint32_t context_tokens_max = 0;        ///< smallest of all models of the job
   bool keep_prefixes = false;                  ///< the pool has a prefix cache
+  bool resumable = false;                      ///< tell homes where requests could be taken up
   std::uint32_t fetch_min_tokens = 0;          ///< worth fetching from a sibling; 0: nothing is
   bool measure = false;                        ///< report step times and moves to the planner
   bool trace = false;
@@ -68,6 +69,8 @@ struct scheduler_counters {
   std::uint64_t stale_handoffs = 0; ///< of an older turn
   std::uint64_t late_handoffs = 0;  ///< for a request that was released
   std::uint64_t gaps_asked = 0;
+  std::uint64_t recalls = 0;      ///< requests whose turns were voided here
+  std::uint64_t dropped_rows = 0; ///< results of steps that no longer count
   std::uint64_t evictions = 0;
   std::uint64_t rolled_back_tokens = 0;
   std::uint64_t delay_timeouts = 0; ///< steps that started although too few waited
@@ -85,6 +88,8 @@ class scheduler_state {
   void on_handoff(handoff&& x, std::uint64_t now_us, scheduler_effects& fx);
   void on_gap(const handoff_gap& x, std::uint64_t now_us, scheduler_effects& fx);
   void on_release(request_id request, scheduler_effects& fx);
+  void on_recall(const recall& x, scheduler_effects& fx);
+  void on_replicas_lost(std::span<const replica_id> lost, scheduler_effects& fx);
   void on_prefix(const prefix_hit& x, scheduler_effects& fx);
   void on_fetched(const prefix_fetched& x, scheduler_effects& fx);
   void set_thresholds(std::vector<batching_thresholds> thresholds);
@@ -115,6 +120,8 @@ class scheduler_state {
   struct running_row {
     request_id request;
     planned_row plan;
+    turn_number turn = 0;       ///< for which it was planned: no other one's results count
+    std::uint32_t answered = 0; ///< positions, once in the step
     bool prefill = false;
     bool asked = false; ///< its blocks are in the lease
   };
@@ -147,12 +154,18 @@ class scheduler_state {
   route_input input_of(const sequence& s, const step_row_output& proposal) const;
   void append_tentative(sequence& s, token_id token, float logprob, float score,
                         std::vector<token_score> top = {}) const;
-  void commit_tentative(const row_result& r, std::size_t count);
+  void commit_tentative(const row_result& r, std::size_t count, model_id next);
+  void note_resume(const row_result& r, model_id next) const;
   void hand_over(const row_result& r, const route_decision& decision,
                  const step_row_output& proposal);
   void park(const row_result& r) const;
   void fail_role(const row_result& r, const char* what);
   handoff make_handoff(const sequence& s, std::uint32_t offset) const;
+  // scheduler_recall.cpp: what the loss of replicas voids.
+  void void_turns(sequence& s, turn_number first, scheduler_effects& fx);
+  void drop_row(sequence& s, scheduler_effects& fx);
+
+  void end_doomed(sequence& s, scheduler_effects& fx);
   void forget(sequence& s, scheduler_effects& fx);
   void bury(request_id request);
   void query_prefix(sequence& s, scheduler_effects& fx) const;
@@ -170,6 +183,7 @@ class scheduler_state {
   std::uint64_t oldest_ready_us_ = 0;
   std::optional<std::uint64_t> delayed_until_us_;
   std::uint64_t next_age_ = 1;
+  bool retired_ = false;    ///< this replica has lost a shard
   std::size_t fetches_ = 0; ///< under way
   std::deque<request_id> tombstones_;
   std::unordered_set<request_id> buried_;

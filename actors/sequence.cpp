@@ -20,6 +20,9 @@ void sequence::take(handoff&& x, std::uint32_t models, std::uint64_t now_us) {
   judging = !tentative.empty();
   turn = x.turn;
   has_turn = true;
+  recalled = finished = false;
+  starts = x.from == x.to;
+  scored = scored && !starts;
   ready_since_us = now_us;
   peer_kv_tokens = std::move(x.kv_tokens);
   peer_kv_tokens.resize(models, 0);
@@ -49,7 +52,7 @@ void sequence::prepare(const role_needs& needs) {
     answer_from = std::min(answer_from, first_unknown(window_from, recorded_positions));
   }
   // The prompt as the model sees it that the request starts on.
-  scoring = spec.prompt_logprobs && !scored && turn == 1;
+  scoring = spec.prompt_logprobs && !scored && starts;
   if (scoring) {
     answer_from = 0;
     prompt_scores.assign(1, {tokens.front(), {}, {}});

@@ -24,7 +24,10 @@ struct sequence {
   bool in_step = false;
   bool matching = false;   ///< the pool looks for its prefix in the cache
   bool fetching = false;   ///< … or a sibling's cache; ends by itself
-  bool doomed = false;     ///< released while in a step or fetching
+  bool drop_match = false; ///< … for tokens of an earlier epoch: what it finds is not used
+  bool recalled = false;   ///< no token here is known to be committed in the epoch of `turn`
+  bool starts = false;     ///< the turn came from the request's home
+  bool doomed = false;     ///< released; ends when it is not in a step or fetching
   bool finished = false;   ///< its last token was committed here
   bool judging = false;    ///< the tentative tokens are a peer's: `receive` decides on them
   bool scoring = false;    ///< the prompt's tokens are scored on the way

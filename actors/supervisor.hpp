@@ -22,11 +22,15 @@ using supervisor_actor =
                      caf::reacts_to<rank_ready>,   ///< on rank 0: a rank has all its models
                      caf::reacts_to<peer_down>,    ///< a link lost its peer
                      caf::reacts_to<peer_left>,    ///< a peer ended in order
+                     caf::reacts_to<peer_lost>,    ///< on rank 0: a rank lost its peer
+                     caf::reacts_to<rank_lost>,    ///< rank 0 goes on without a rank
                      caf::reacts_to<job_finished>, ///< the client wants nothing more
                      caf::reacts_to<end_job>>;     ///< another rank ends the job
 
 /// Where a supervisor's messages to other ranks go: the switchboard of its rank.
-using supervisor_outlet = caf::typed_actor<caf::reacts_to<rank_ready>, caf::reacts_to<end_job>>;
+using supervisor_outlet = caf::typed_actor<caf::reacts_to<rank_ready>, caf::reacts_to<peer_lost>,
+                                           caf::reacts_to<rank_lost>, caf::reacts_to<replicas_lost>,
+                                           caf::reacts_to<end_job>>;
 
 /// Is told once that the whole job is ready: the gateway.
 using readiness_client = caf::typed_actor<caf::reacts_to<open_gateway>>;
@@ -37,6 +41,9 @@ struct supervisor_options {
   readiness_client gateway; ///< null where no clients come in
   /// Called once, when this rank must stop.
   std::function<void(const job_end&)> on_end;
+  /// Called on every rank when the job goes on without another; may be empty.
+  std::function<void(const job_loss&)> on_loss;
+  std::uint64_t loss_known_us = 0; ///< a rank that dies is known to be lost within that
   /// Called on rank 0 when every model of every rank is loaded; may be empty.
   std::function<void(const std::vector<replica_facts>&)> on_ready;
 };
@@ -44,7 +51,7 @@ struct supervisor_options {
 struct supervisor_box {
   supervisor_options options;
   std::optional<supervisor_state> core;
-  std::unordered_map<caf::actor_id, std::string> watched;
+  std::unordered_map<caf::actor_id, watch> watched;
 };
 
 supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<supervisor_box> self,

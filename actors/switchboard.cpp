@@ -36,6 +36,9 @@ void deliver(self_pointer self, handoff&& x) {
 void deliver(self_pointer self, handoff_gap&& x) {
   hand_to_one_of(self, self->state.local.schedulers, std::move(x));
 }
+void deliver(self_pointer self, recall&& x) {
+  hand_to_one_of(self, self->state.local.schedulers, std::move(x));
+}
 void deliver(self_pointer self, release&& x) {
   hand_to_one_of(self, self->state.local.schedulers, std::move(x));
 }
@@ -61,6 +64,12 @@ void deliver(self_pointer self, replica_status&& x) {
   hand(self, self->state.local.gateway, std::move(x));
 }
 void deliver(self_pointer self, rank_ready&& x) {
+  hand(self, self->state.local.supervisor, std::move(x));
+}
+void deliver(self_pointer self, peer_lost&& x) {
+  hand(self, self->state.local.supervisor, std::move(x));
+}
+void deliver(self_pointer self, rank_lost&& x) {
   hand(self, self->state.local.supervisor, std::move(x));
 }
 void deliver(self_pointer self, end_job&& x) {
@@ -114,6 +123,9 @@ rank_id destination(const switchboard_options& o, const handoff& x) {
 rank_id destination(const switchboard_options& o, const handoff_gap& x) {
   return rank_of(o.placement, x.to);
 }
+rank_id destination(const switchboard_options& o, const recall& x) {
+  return rank_of(o.placement, x.to);
+}
 rank_id destination(const switchboard_options& o, const release& x) {
   return rank_of(o.placement, x.to);
 }
@@ -140,6 +152,12 @@ rank_id destination(const switchboard_options&, const replica_status& x) {
 }
 rank_id destination(const switchboard_options&, const rank_ready&) {
   return {0};
+}
+rank_id destination(const switchboard_options&, const peer_lost&) {
+  return {0};
+}
+rank_id destination(const switchboard_options&, const rank_lost& x) {
+  return x.to;
 }
 rank_id destination(const switchboard_options&, const end_job& x) {
   return x.to;
@@ -182,7 +200,7 @@ void route(self_pointer self, Message&& x) {
     return;
   }
   const auto found = box.local.links.find(to);
-  if (found == box.local.links.end()) {
+  if (found == box.local.links.end() || box.lost.contains(to)) {
     ++box.undeliverable;
     return;
   }
@@ -190,7 +208,25 @@ void route(self_pointer self, Message&& x) {
   self->send(found->second, wire_payload{to, seal(x)});
 }
 
+/// What came before from that rank was delivered before this: both pass here.
+void lose(self_pointer self, const replicas_lost& x) {
+  auto& box = self->state;
+  box.lost.insert(x.rank);
+  if (box.local.gateway)
+    self->send(box.local.gateway, x);
+  if (box.local.planner)
+    self->send(box.local.planner, x);
+  for (const auto& [id, one] : box.local.schedulers)
+    self->send(one, x);
+  for (const auto& [id, one] : box.local.fetchers)
+    self->send(one, x);
+}
+
 void take_payload(self_pointer self, const wire_payload& x) {
+  if (self->state.lost.contains(x.peer)) {
+    ++self->state.undeliverable;
+    return;
+  }
   const auto opened = open_envelope(
       x.bytes, [self](auto&& message) { deliver(self, std::forward<decltype(message)>(message)); });
   if (!opened) {
@@ -210,6 +246,7 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
       [self](handoff_gap& x) { route(self, std::move(x)); },
       [self](commit_batch& x) { route(self, std::move(x)); },
       [self](request_failed& x) { route(self, std::move(x)); },
+      [self](recall& x) { route(self, std::move(x)); },
       [self](release& x) { route(self, std::move(x)); },
       [self](released& x) { route(self, std::move(x)); },
       [self](replica_report& x) { route(self, std::move(x)); },
@@ -217,6 +254,9 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
       [self](status_query& x) { route(self, std::move(x)); },
       [self](replica_status& x) { route(self, std::move(x)); },
       [self](rank_ready& x) { route(self, std::move(x)); },
+      [self](peer_lost& x) { route(self, std::move(x)); },
+      [self](rank_lost& x) { route(self, std::move(x)); },
+      [self](const replicas_lost& x) { lose(self, x); },
       [self](end_job& x) { route(self, std::move(x)); },
       [self](shard_step& x) { route(self, std::move(x)); },
       [self](shard_invite& x) { route(self, std::move(x)); },

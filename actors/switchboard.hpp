@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -30,6 +31,7 @@ using switchboard_actor =
                      caf::reacts_to<handoff_gap>,     ///< to the scheduler of `to`
                      caf::reacts_to<commit_batch>,    ///< to the gateway of `home`
                      caf::reacts_to<request_failed>,  ///< to the gateway of the request's home
+                     caf::reacts_to<recall>,          ///< to the scheduler of `to`
                      caf::reacts_to<release>,         ///< to the scheduler of `to`
                      caf::reacts_to<released>,        ///< to the gateway of the request's home
                      caf::reacts_to<replica_report>,  ///< to the planner
@@ -37,6 +39,9 @@ using switchboard_actor =
                      caf::reacts_to<status_query>,    ///< to the scheduler of `to`
                      caf::reacts_to<replica_status>,  ///< to the gateway of `home`
                      caf::reacts_to<rank_ready>,      ///< to the supervisor of rank 0
+                     caf::reacts_to<peer_lost>,       ///< to the supervisor of rank 0
+                     caf::reacts_to<rank_lost>,       ///< to the supervisor of `to`
+                     caf::reacts_to<replicas_lost>,   ///< to all here whom it concerns
                      caf::reacts_to<end_job>,         ///< to the supervisor of `to`
                      caf::reacts_to<shard_step>,      ///< to the shard `to`
                      caf::reacts_to<shard_invite>,    ///< to the shard `to`
@@ -71,6 +76,7 @@ struct switchboard_options {
 struct switchboard_box {
   switchboard_options options;
   local_actors local;
+  std::set<rank_id> lost;          ///< nothing goes there or is taken from there any more
   std::uint64_t undeliverable = 0; ///< messages for what is not here, or that did not decode
 };
 

@@ -79,6 +79,7 @@ class serving {
  public:
   result<void> start(job_view& view);
   void on_ready(const std::vector<replica_facts>& replicas);
+  void on_loss(const job_loss& loss) { engine_->on_loss(loss.rank, loss.replicas); }
   void on_end(const job_end& end);
 
  private:
@@ -175,6 +176,7 @@ int run_serve(const job_options& options) {
   job_client client;
   client.start = [&](job_view& view) { return here.start(view); };
   client.on_ready = [&](const std::vector<replica_facts>& x) { here.on_ready(x); };
+  client.on_loss = [&](const job_loss& x) { here.on_loss(x); };
   client.on_end = [&](const job_end& x) { here.on_end(x); };
   return run_job(options, client);
 }

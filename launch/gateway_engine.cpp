@@ -97,6 +97,23 @@ void gateway_engine::on_ready(const std::vector<replica_facts>& replicas) {
     counts_.phase = engine_phase::ready;
 }
 
+void gateway_engine::on_loss(rank_id rank, const std::vector<replica_id>& replicas) {
+  for (const replica_id x : replicas) {
+    std::erase(replicas_, x);
+    std::erase(status_.missing, x);
+    std::erase_if(status_.answers, [&](const auto& one) { return one.from == x; });
+  }
+  {
+    const std::lock_guard guard(mutex_);
+    counts_.lost_ranks.push_back(rank.value);
+    for (const replica_id x : replicas)
+      ++counts_.models.at(x.model.value).lost_replicas;
+  }
+  note_unanswered();
+  if (!status_.waiting.empty() && status_.missing.empty())
+    finish_status();
+}
+
 void gateway_engine::close(const std::string& why) {
   if (std::exchange(closed_, true))
     return;
@@ -237,8 +254,11 @@ void gateway_engine::take_status(const replica_status& x) {
     return;
   status_.answers.push_back(x);
   note_unanswered();
-  if (!status_.missing.empty())
-    return;
+  if (status_.missing.empty())
+    finish_status();
+}
+
+void gateway_engine::finish_status() {
   {
     const std::lock_guard guard(mutex_);
     for (auto& model : counts_.models)

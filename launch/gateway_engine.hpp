@@ -39,6 +39,9 @@ class gateway_engine final : public engine, private poller {
   /// Every rank has its models: generations may start.
   void on_ready(const std::vector<replica_facts>& replicas);
 
+  /// The job goes on without that rank, and the replicas that had a shard there.
+  void on_loss(rank_id rank, const std::vector<replica_id>& replicas);
+
   /// The job is over: every generation under way fails with that reason, none starts any more, and
   /// no handle of an actor is kept.
   void close(const std::string& why);
@@ -97,6 +100,7 @@ class gateway_engine final : public engine, private poller {
   void take_done(const request_done& x);
   void begin_status(std::function<void(std::string)> answer);
   void take_status(const replica_status& x);
+  void finish_status();
   void note_unanswered();
   std::string find_hung() const;
   void end(std::unordered_map<std::uint64_t, live_generation>::iterator at, generation_end&& x);

@@ -201,9 +201,13 @@ result<rank_plan> plan_rank(const starting_job& job, const thread_layout& thread
   const auto shares = share_memory(config, job.plan, layout);
   if (!shares)
     return tl::unexpected(shares.error());
-  for (const auto& model : job.plan.models)
-    plan.admission.push_back({model.name, model.context_tokens_max, 0});
-  plan.stop_shards = std::make_shared<std::atomic<bool>>(false);
+  for (std::size_t i = 0; i < job.plan.models.size(); ++i) {
+    const auto& model = job.plan.models[i];
+    const double said_billion = config.models[i].param_num_billion;
+    plan.admission.push_back(
+        {model.name, model.context_tokens_max, 0,
+         said_billion > 0 ? said_billion : static_cast<double>(model.weight_bytes) / 2e9});
+  }
   const std::size_t models_here = shards_on(job.plan, plan.self).size();
   plan_models(
       config, job.plan, *shares,
@@ -224,6 +228,7 @@ result<rank_plan> plan_rank(const starting_job& job, const thread_layout& thread
   plan.heartbeat_us = std::uint64_t{config.system.heartbeat_ms} * 1000;
   plan.peer_timeout_us = std::uint64_t{config.system.peer_timeout_ms} * 1000;
   plan.model_spin_us = threads_of_rank.may_spin ? model_spin_us : 0;
+  plan.degrade = config.system.on_peer_loss == "degrade";
   plan.takes_clients = plan.self == rank_id{0};
   plan.make_text = [words = job.plan.words] { return std::make_unique<token_text>(words); };
   if (!config.trace.directory.empty()) {
@@ -253,6 +258,15 @@ void tell_start(const starting_job& job) {
     spdlog::warn("{}", warning);
 }
 
+void tell_loss(const job_client& client, const job_loss& loss) {
+  if (client.on_failure)
+    spdlog::warn("{}", loss.line);
+  else
+    std::fprintf(stderr, "tokenrouter: %s\n", loss.line.c_str());
+  if (client.on_loss)
+    client.on_loss(loss);
+}
+
 /// The job proper: actors, loop, shutdown.
 int run_actors(const starting_job& job, const thread_layout& threads, rank_plan plan,
                const job_client& client) {
@@ -264,8 +278,10 @@ int run_actors(const starting_job& job, const thread_layout& threads, rank_plan 
   auto& loop = reactor::of(system);
   loop.set_spin(threads.may_spin ? spin_policy::while_in_flight : spin_policy::never);
   const bool leads = job.launch->rank() == rank_id{0};
-  if (leads)
+  if (leads) {
     plan.on_ready = client.on_ready;
+    plan.on_loss = [&client](const job_loss& x) { tell_loss(client, x); };
+  }
   rank_actors actors(system, std::move(plan), job.wire.get());
   if (leads) {
     job_view view{job.loaded.config, job.plan, system, actors, {}, job.launch->ranks()};
@@ -316,6 +332,9 @@ int run_here(starting_job& job, const job_options& options, const job_client& cl
   }
   job.cards = *agreed;
   tell_start(job);
+  // Finalising waits for all ranks: a job that may lose some ends its use of MPI while all live.
+  if (plan->degrade)
+    job.launch->finalise(finalise_deadline_ms, 2);
   return run_actors(job, threads, std::move(*plan), client);
 }
 

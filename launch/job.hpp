@@ -38,6 +38,8 @@ struct job_client {
   client_starter start;
   /// Every rank has its models.
   std::function<void(const std::vector<replica_facts>&)> on_ready;
+  /// It goes on without a rank that was lost; the user was told.
+  std::function<void(const job_loss&)> on_loss;
   /// The job is over, as intended or not; actors still stand. Called if `start` was.
   std::function<void(const job_end&)> on_end;
   /// Every rank: all ranks have met and the loop begins; `leads`: this is rank 0.

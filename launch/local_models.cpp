@@ -72,7 +72,10 @@ void plan_models(const job_config& config, const job_plan& job, const memory_sha
                                 : std::optional(false),
               .first = shared && shares.is_lightest(place)};
     }
-    const shard_group group{place.shard.index, load.group.count, {}, plan.stop_shards};
+    auto& stop = plan.stop_shards[place.shard.replica];
+    if (!stop)
+      stop = std::make_shared<std::atomic<bool>>(false);
+    const shard_group group{place.shard.index, load.group.count, {}, stop};
     if (place.shard.index > 0) {
       load.heads.clear(); // the leading shard scores
       plan.followers.push_back(

@@ -33,6 +33,7 @@ scheduler_config config_of(const rank_plan& plan, const local_replica& replica) 
   config.thresholds = plan.thresholds;
   config.delay_timeout_us = plan.delay_timeout_us;
   config.keep_prefixes = replica.keep_prefixes;
+  config.resumable = plan.degrade && plan.ranks > 1;
   config.fetch_min_tokens = replica.fetch_min_tokens;
   config.measure = plan.automatic.has_value();
   config.eos_tokens = plan.eos_tokens;
@@ -66,8 +67,8 @@ rank_actors::rank_actors(caf::actor_system& system, rank_plan plan, transport* w
     spawn_follower(follower);
   if (wire_ != nullptr)
     spawn_links(*wire_);
-  for (const auto& [name, one] : all_)
-    caf::anon_send(local_.supervisor, watch{one.address(), name});
+  for (const auto& [name, one, replica] : all_)
+    caf::anon_send(local_.supervisor, watch{one.address(), name, replica});
   keep("supervisor", untyped(local_.supervisor));
   caf::anon_send(switchboard_, local_);
 }
@@ -76,8 +77,22 @@ rank_actors::~rank_actors() {
   shut_down();
 }
 
-void rank_actors::keep(std::string name, caf::actor one) {
-  all_.emplace_back(std::move(name), std::move(one));
+void rank_actors::keep(std::string name, caf::actor one, std::optional<replica_id> replica) {
+  all_.push_back({std::move(name), std::move(one), replica});
+}
+
+void rank_actors::stop_all_shards() {
+  for (const auto& [replica, stop] : plan_.stop_shards)
+    *stop = true;
+}
+
+void rank_actors::note_loss(const job_loss& loss) {
+  lost_ranks_.insert(loss.rank);
+  for (const replica_id replica : loss.replicas)
+    if (const auto found = plan_.stop_shards.find(replica); found != plan_.stop_shards.end())
+      *found->second = true;
+  if (plan_.on_loss)
+    plan_.on_loss(loss);
 }
 
 void rank_actors::spawn_gateway() {
@@ -104,14 +119,20 @@ void rank_actors::spawn_supervisor() {
   options.config.followers = static_cast<std::uint32_t>(plan_.followers.size());
   for (const auto& one : plan_.admission)
     options.config.model_names.push_back(one.name);
+  options.config.degrade = plan_.degrade;
+  for (const auto& one : plan_.replicas)
+    options.config.shards.emplace_back(one.replica, one.rank);
+  for (const auto& [shard, rank] : plan_.shards)
+    options.config.shards.emplace_back(shard.replica, rank);
+  options.loss_known_us = 2 * plan_.peer_timeout_us;
   options.outlet = switchboard_;
   options.gateway = local_.gateway;
   options.on_ready = plan_.on_ready;
   options.on_end = [this](const job_end& end) {
     end_ = end;
-    if (plan_.stop_shards)
-      *plan_.stop_shards = true;
+    stop_all_shards();
   };
+  options.on_loss = [this](const job_loss& loss) { note_loss(loss); };
   local_.supervisor = system_.spawn(tokenrouter::supervisor, std::move(options));
 }
 
@@ -205,6 +226,7 @@ void rank_actors::spawn_follower(const local_follower& follower) {
 
 caf::actor rank_actors::spawn_model(model_options options) {
   const auto observer = caf::actor_cast<model_observer>(local_.supervisor);
+  const replica_id replica = options.self.replica;
   caf::actor runner;
   if (plan_.inline_models) {
     runner = system_.spawn(inline_model, std::move(options), observer);
@@ -212,7 +234,7 @@ caf::actor rank_actors::spawn_model(model_options options) {
     runner = system_.spawn<model, caf::detached>(std::move(options), observer);
     reactor_.wake_at_exit(runner);
   }
-  keep("model", runner);
+  keep("model", runner, replica);
   return runner;
 }
 
@@ -252,6 +274,8 @@ std::string rank_actors::find_silent_peers() const {
   std::string text;
   const std::uint64_t now_us = reactor_.now_us();
   for (const auto& [peer, one] : local_.links) {
+    if (lost_ranks_.contains(peer))
+      continue;
     const auto heard = heard_us_.find(peer);
     if (heard != heard_us_.end() &&
         now_us - heard->second <= missed_heartbeats * plan_.heartbeat_us)
@@ -287,11 +311,10 @@ void rank_actors::say_goodbye() {
 void rank_actors::shut_down() {
   if (std::exchange(down_, true))
     return;
-  if (plan_.stop_shards)
-    *plan_.stop_shards = true;
+  stop_all_shards();
   say_goodbye();
-  for (const auto& [name, one] : all_)
-    caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+  for (const auto& kept : all_)
+    caf::anon_send_exit(kept.one, caf::exit_reason::user_shutdown);
   all_.clear();
   pools_.clear();
   local_ = {};

@@ -6,9 +6,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <caf/actor_system.hpp>
@@ -81,12 +81,16 @@ struct rank_plan {
   std::size_t bulk_bytes_max = limits::bulk_bytes_max;      ///< in flight, each way
   bool inline_models = false; ///< models run in the reactor's thread: simulation
   bool takes_clients = false; ///< has a gateway
+  bool degrade = false;       ///< goes on without a rank that is lost
   std::function<std::unique_ptr<text_stream>()> make_text; ///< null: tokens only
   tracer::sink_factory open_trace;                         ///< null: no trace
-  /// Set when the job ends: nobody waits for other shards any more; may be null.
-  std::shared_ptr<std::atomic<bool>> stop_shards;
+  /// Of each replica with a shard here: set when it is lost or the job ends, so that nobody waits
+  /// for its other shards any more.
+  std::map<replica_id, std::shared_ptr<std::atomic<bool>>> stop_shards;
   /// Rank 0: every rank is ready, with all replicas of the job; may be null.
   std::function<void(const std::vector<replica_facts>&)> on_ready;
+  /// The job goes on without a rank; may be null.
+  std::function<void(const job_loss&)> on_loss;
 };
 
 /// The actors of one rank. The only place that spawns. Lives on the reactor's thread, and less long
@@ -110,6 +114,9 @@ class rank_actors {
   /// How the job ended for this rank; none while it runs.
   const std::optional<job_end>& end() const { return end_; }
 
+  /// Ranks that the job goes on without.
+  const std::set<rank_id>& lost_ranks() const { return lost_ranks_; }
+
   /// Peers that have missed two heartbeats, by name; empty: none, all is well.
   std::string find_silent_peers() const;
 
@@ -121,7 +128,15 @@ class rank_actors {
   void shut_down();
 
  private:
-  void keep(std::string name, caf::actor one);
+  struct kept_actor {
+    std::string name;
+    caf::actor one;
+    std::optional<replica_id> replica; ///< whose shard it runs
+  };
+
+  void keep(std::string name, caf::actor one, std::optional<replica_id> replica = {});
+  void stop_all_shards();
+  void note_loss(const job_loss& loss);
   void spawn_tracer();
   void spawn_gateway();
   void spawn_supervisor();
@@ -145,8 +160,9 @@ class rank_actors {
   switchboard_actor switchboard_;
   tracer_actor tracer_;
   std::vector<kv_pool_actor> pools_;
-  std::vector<std::pair<std::string, caf::actor>> all_; ///< every actor spawned, in order
+  std::vector<kept_actor> all_; ///< every actor spawned, in order
   std::optional<job_end> end_;
+  std::set<rank_id> lost_ranks_;
   std::unordered_map<rank_id, std::uint64_t> heard_us_; ///< when a frame last came from each peer
   std::size_t closed_links_ = 0; ///< whose goodbye has arrived, or whose peer is gone
   std::shared_ptr<std::atomic<bool>> stop_planner_ = std::make_shared<std::atomic<bool>>(false);

@@ -64,7 +64,7 @@ struct trace_settings {
 
 struct system_settings {
   std::string entry_model;
-  std::string on_peer_loss = "fail"; ///< fail: the job ends when a rank is lost
+  std::string on_peer_loss = "fail"; ///< fail: the job ends with a rank; degrade: goes on
   std::uint32_t heartbeat_ms = 200;
   std::uint32_t peer_timeout_ms = 5000;
   std::uint32_t delayed_batching_timeout_ms = 1000; ///< a delayed step starts after that; 0: never

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr double no_bound = std::numeric_limits<double>::infinity();
 constexpr std::size_t model_name_bytes_max = 64;
 
-constexpr std::array<std::string_view, 1> peer_loss_names = {"fail"};
+constexpr std::array<std::string_view, 2> peer_loss_names = {"fail", "degrade"};
 constexpr std::array<std::string_view, 6> level_names = {"trace", "debug", "info",
                                                          "warn",  "error", "off"};
 constexpr std::array<std::string_view, 2> switch_words = {"true", "false"};

@@ -103,6 +103,7 @@ struct engine_model_counts {
   std::uint64_t fetched_tokens = 0;
   std::uint64_t pool_tokens = 0; ///< of all replicas; 0 while loading
   double kv_usage_share = 0;     ///< of its fullest replica's pool, when last asked
+  std::uint32_t lost_replicas = 0;
 };
 
 struct engine_counts {
@@ -118,6 +119,7 @@ struct engine_counts {
   std::uint64_t failed = 0;
   std::uint32_t pool_tokens_min = 0; ///< smallest pool: what one request may hold at most
   std::string unanswered; ///< replicas that were asked how they are and did not answer yet
+  std::vector<std::uint32_t> lost_ranks; ///< that the job goes on without
   std::vector<engine_model_counts> models;
 };
 

@@ -153,6 +153,13 @@ std::string metrics::page(const engine_facts& facts, const engine_counts& counts
   write_heading(out, "tokenrouter_phase", "gauge", "What the job is at");
   out += fmt::format("tokenrouter_phase{{phase=\"{}\"}} 1\n", phase_text(counts.phase));
   write_models(out, facts, counts);
+  write_heading(out, "tokenrouter_lost_ranks", "gauge", "Ranks that the job goes on without");
+  out += fmt::format("tokenrouter_lost_ranks {}\n", counts.lost_ranks.size());
+  write_heading(out, "tokenrouter_model_lost_replicas", "gauge",
+                "Replicas of a model that were lost with a rank");
+  for (std::size_t i = 0; i < counts.models.size(); ++i)
+    out += fmt::format("tokenrouter_model_lost_replicas{{model=\"{}\"}} {}\n",
+                       escaped(facts.models.at(i).name), counts.models[i].lost_replicas);
   write_heading(out, "tokenrouter_model_kv_usage_ratio", "gauge",
                 "Share of a model's fullest KV pool that requests hold");
   for (std::size_t i = 0; i < counts.models.size(); ++i)

@@ -192,10 +192,29 @@ void service::detokenize(const http_call& call, const std::shared_ptr<exchange>&
   reply_json(*client, std::move(*body));
 }
 
+namespace {
+
+/// Ranks that the job goes on without, and what they had; empty: none.
+std::string lost_text(const engine_facts& facts, const engine_counts& counts) {
+  std::string text;
+  for (const auto rank : counts.lost_ranks)
+    text += fmt::format("{}rank {}", text.empty() ? "" : ", ", rank);
+  for (std::size_t i = 0; i < counts.models.size(); ++i)
+    if (const auto lost = counts.models[i].lost_replicas; lost > 0)
+      text += fmt::format(", {} of {} replicas of {}", lost, facts.models.at(i).ranks.size(),
+                          facts.models[i].name);
+  return text;
+}
+
+} // namespace
+
 void service::reply_health(exchange& client, const std::string& fault) {
   http_reply reply;
   answer_json body;
-  body["status"] = fault.empty() ? "ok" : fault;
+  const std::string lost = lost_text(job_.facts(), job_.counts());
+  body["status"] = !fault.empty() ? fault : lost.empty() ? "ok" : "degraded";
+  if (!lost.empty())
+    body["lost"] = lost;
   reply.status = fault.empty() ? 200 : 503;
   reply.retry_after_s = fault.empty() ? 0 : 1;
   reply.body = dump(body);

@@ -13,6 +13,7 @@ struct admission_model {
   std::string name;
   std::uint32_t context_tokens_max = 0;
   std::uint32_t pool_tokens = 0; ///< its whole KV pool
+  double parameters_billion = 0; ///< 0: not known
 };
 
 struct admission_request {

@@ -166,7 +166,7 @@ void simulated_network::advance_to(std::uint64_t us) {
 }
 
 void simulated_network::accept_bulk(bulk_post post) {
-  if (dead_.contains(post.self.value) || dead_.contains(post.peer.value))
+  if (!reachable(post.self, post.peer))
     return; // it ends when its peer is forgotten
   auto both = bulk_posts_.add(std::move(post));
   if (!both)
@@ -194,6 +194,9 @@ void simulated_network::lose_unreachable() {
   lost_frames_ += std::erase_if(under_way_, [this](const auto& entry) {
     return !reachable(entry.second.from, entry.second.to);
   });
+  std::erase_if(bulk_under_way_, [this](const auto& entry) {
+    return !reachable(entry.second.both.out.self, entry.second.both.in.self);
+  });
 }
 
 void simulated_network::cut(rank_id a, rank_id b) {
@@ -209,9 +212,6 @@ void simulated_network::kill(rank_id rank) {
   check(rank.value < endpoints_.size(), "rank out of range");
   dead_.insert(rank.value);
   bulk_posts_.drop(rank);
-  std::erase_if(bulk_under_way_, [&](const auto& entry) {
-    return entry.second.both.out.self == rank || entry.second.both.in.self == rank;
-  });
   endpoints_[rank.value]->reset();
   lose_unreachable();
 }

@@ -43,7 +43,7 @@ using any_message =
     std::variant<handoff, handoff_gap, commit_batch, request_failed, release, released, rank_ready,
                  end_job, announce, replica_report, batching_update, shard_invite, shard_step,
                  shard_awake, status_query, replica_status, kv_greeting, prefix_ask, prefix_offer,
-                 kv_fetch, kv_piece, kv_read>;
+                 kv_fetch, kv_piece, kv_read, recall, peer_lost, rank_lost>;
 
 step_row sample_row() {
   step_row row;
@@ -97,6 +97,9 @@ std::vector<any_message> one_of_each() {
       kv_fetch{{{1}, 0}, {{1}, 1}, 8, 1, 1, 77, std::vector<token_id>(32, 5)},
       kv_piece{{{1}, 1}, {{1}, 0}, 8, 1, true, {4}, 0xfeed},
       kv_read{{{1}, 0}, {{1}, 1}, 8, 1},
+      recall{id, 1u << 22, {{1}, 0}},
+      peer_lost{{3}, "no sign of life"},
+      rank_lost{{1}, {3}},
   };
 }
 

@@ -1,6 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "actors/request_state.hpp"
+#include "runtime/policy/turn_epoch.hpp"
 
 using namespace tokenrouter;
 
@@ -130,6 +131,28 @@ BOOST_AUTO_TEST_CASE(handoffs_are_the_turns_up_to_the_last_token) {
   BOOST_TEST(state.result().handoffs == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(a_new_epoch_makes_again_what_is_not_in_order_and_drops_what_is_late) {
+  auto state = fresh_state();
+  method_state memory;
+  memory.set(7);
+  state.on_resumes({{id, 1, 11, {1}, memory}});
+  state.on_commits({made(10, 1, 0, 1), made(12, 9, 0, 3)}, 1500);
+  BOOST_REQUIRE(state.resume().has_value());
+  BOOST_TEST(state.resume()->position == 11u);
+  BOOST_TEST((state.resume()->next == model_id{1}));
+  BOOST_TEST(state.resume()->state.get<int>() == 7);
+  const auto turn = state.begin_epoch();
+  BOOST_TEST(turn.value_or(0) == first_turn(1));
+  state.on_resumes({{id, 4, 12, {0}, {}}});
+  BOOST_TEST(state.on_commits({made(11, 8, 0, 4)}, 1600).empty()); // of a void turn
+  const auto fresh =
+      state.on_commits({made(11, 2, 1, first_turn(1)), made(12, 3, 0, first_turn(1) + 2)}, 1700);
+  BOOST_TEST(fresh.size() == 2u);
+  BOOST_TEST(fresh[1].token == 3);
+  BOOST_TEST(state.result().handoffs == 2u);
+  BOOST_TEST(state.begin_epoch().value_or(0) == first_turn(2));
+}
+
 BOOST_AUTO_TEST_CASE(usage_adds_up_over_replicas_and_tokens) {
   auto state = fresh_state();
   state.on_commits({made(10, 1, 0), made(11, 2, 1), made(12, 3, 0),
@@ -147,7 +170,7 @@ BOOST_AUTO_TEST_CASE(usage_adds_up_over_replicas_and_tokens) {
   BOOST_TEST(done.usage[0].computed_tokens == 13u);
   BOOST_TEST(done.usage[0].cached_tokens == 4u);
   BOOST_TEST(done.usage[0].fetched_tokens == 3u);
-  BOOST_TEST(done.usage[0].recomputed_tokens == 2u);
+  BOOST_TEST(done.usage[0].recomputed_tokens == 7u); // what both held was run twice
   BOOST_TEST(done.usage[0].kv_tokens == 10u);
   BOOST_TEST(done.usage[1].generated_tokens == 1u);
   BOOST_TEST(done.usage[1].computed_tokens == 0u);

@@ -65,6 +65,8 @@ struct bench_options {
   bool keep_prefixes = false;
   std::uint32_t fetch_min_tokens = 0;
   role_needs needs{to_set(signal::entropy), {}, 1, 1, false};
+  bool resumable = false;
+  std::uint32_t replicas = 1; ///< of its model
 };
 
 class scheduler_bench {
@@ -202,6 +204,8 @@ class scheduler_bench {
     config.keep_prefixes = options.keep_prefixes;
     config.fetch_min_tokens = options.fetch_min_tokens;
     config.trace = options.trace;
+    config.resumable = options.resumable;
+    config.replicas = options.replicas;
     return config;
   }
 };

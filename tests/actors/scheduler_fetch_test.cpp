@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "runtime/policy/turn_epoch.hpp"
 #include "tests/actors/scheduler_bench.hpp"
 
 using namespace tokenrouter;
@@ -32,6 +33,7 @@ void bring(scheduler_bench& b, std::uint32_t tokens) {
   b.ledger.reserve(1, blocks);
   const auto all = words(tokens);
   BOOST_TEST(b.ledger.join(1, {one, 1, all, 0, blocks}) == tokens);
+  BOOST_TEST(b.ledger.table(one).size() == blocks);
   b.fx = {};
   b.state.on_fetched({one, tokens}, b.fx);
   b.settle();
@@ -103,5 +105,66 @@ BOOST_AUTO_TEST_CASE(a_release_waits_for_the_fetch_and_gives_all_back_once) {
     BOOST_TEST(b.state.live_requests() == 0u);
     BOOST_TEST(b.ledger.free_blocks() + b.ledger.cached_blocks() == 64u);
     BOOST_TEST(!b.ledger.has_loans());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_fetched_for_a_void_turn_is_not_used_and_holds_up_the_next) {
+  for (const bool comes_back : {false, true}) {
+    auto b = asked_bench();
+    b.fx = {};
+    b.state.on_recall({one, first_turn(1), replica(0)}, b.fx);
+    b.settle();
+    const auto again = [&] {
+      auto x = scheduler_bench::admission(one, {9, 8, 7}); // nothing of what is fetched is its own
+      x.turn = first_turn(1);
+      b.take(std::move(x));
+    };
+    if (comes_back)
+      again();
+    BOOST_TEST(!b.start());
+    bring(b, 80);
+    BOOST_TEST(b.state.fetches() == 0u);
+    BOOST_TEST(b.ledger.table(one).empty()); // it went back with the turn, into the cache
+    BOOST_TEST(b.ledger.cached_blocks() == 5u);
+    if (!comes_back)
+      again();
+    BOOST_REQUIRE(b.start());
+    BOOST_TEST(b.work.in.rows[0].start_position == 0u);
+    b.finish({4});
+    b.release(one);
+    BOOST_REQUIRE(b.fx.released_requests.size() == 1u);
+    BOOST_TEST(b.fx.released_requests[0].fetched_tokens == 0u);
+    BOOST_TEST(b.ledger.free_blocks() + b.ledger.cached_blocks() == 64u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_release_after_a_recall_waits_for_step_and_fetch_alike) {
+  for (const bool step_first : {false, true}) {
+    scheduler_bench b({.keep_prefixes = true, .fetch_min_tokens = 64});
+    b.take(scheduler_bench::admission(one, words(100)));
+    b.state.on_prefix({one, 0}, b.fx);
+    b.state.on_fetched({one, 0}, b.fx);
+    BOOST_REQUIRE(b.start());
+    auto again = scheduler_bench::admission(one, words(100)); // it overtakes its recall
+    again.turn = first_turn(1);
+    b.take(std::move(again));
+    b.state.on_prefix({one, 0}, b.fx);
+    BOOST_TEST(b.state.fetches() == 1u);
+    b.fx = {};
+    b.release(one);
+    BOOST_TEST(b.quiet());
+    if (step_first)
+      b.finish({4});
+    else
+      b.state.on_fetched({one, 0}, b.fx);
+    BOOST_TEST(b.fx.released_requests.empty());
+    if (step_first)
+      b.state.on_fetched({one, 0}, b.fx);
+    else
+      b.finish({4});
+    b.settle();
+    BOOST_TEST(b.fx.released_requests.size() == 1u);
+    BOOST_TEST(b.state.live_requests() == 0u);
+    BOOST_TEST(b.ledger.free_blocks() + b.ledger.cached_blocks() == 64u);
   }
 }

@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(each_cause_ends_the_job_in_its_own_way) {
        1, "model 'reference' can't go on: a shard is gone", true, true},
       {"a peer is lost",
        [](auto& s) {
-         return s.on_peer_down({{2}, "no sign of life"});
+         return s.on_peer_down({{2}, "no sign of life"}).end;
        },
        1, "rank 2 is lost: no sign of life", true, true},
       {"an actor is gone", [](auto& s) { return s.on_actor_down("scheduler"); }, 1,
@@ -125,9 +125,9 @@ BOOST_AUTO_TEST_CASE(there_is_exactly_one_end) {
         return s.on_model_failed({{{{0}, 0}, 0}, {errc::io, "x"}});
       },
       [](auto& s) {
-        return s.on_peer_down({{1}, "x"});
+        return s.on_peer_down({{1}, "x"}).end;
       },
-      [](auto& s) { return s.on_peer_left({0}); },
+      [](auto& s) { return s.on_peer_left({0}).end; },
       [](auto& s) {
         return s.on_end({{2}, 1, "x"});
       },
@@ -160,8 +160,8 @@ BOOST_AUTO_TEST_CASE(the_lowest_rank_that_is_left_tells_the_user) {
   for (const auto& r : rows) {
     auto s = supervisor(r.self, 4);
     for (auto rank : r.left_before)
-      BOOST_TEST(!s.on_peer_left({rank}).has_value());
-    const auto end = s.on_peer_down({{r.lost[0]}, "gone"});
+      BOOST_TEST(!s.on_peer_left({rank}).end.has_value());
+    const auto end = s.on_peer_down({{r.lost[0]}, "gone"}).end;
     BOOST_REQUIRE(end.has_value());
     BOOST_TEST(end->tell_user == r.tell_user, r.what);
     BOOST_TEST(end->tell_peers);
@@ -170,8 +170,8 @@ BOOST_AUTO_TEST_CASE(the_lowest_rank_that_is_left_tells_the_user) {
 
 BOOST_AUTO_TEST_CASE(a_peer_that_leaves_in_order_ends_the_job_only_if_it_is_rank_0) {
   auto s = supervisor(1, 3);
-  BOOST_TEST(!s.on_peer_left({2}).has_value());
-  const auto end = s.on_peer_left({0});
+  BOOST_TEST(!s.on_peer_left({2}).end.has_value());
+  const auto end = s.on_peer_left({0}).end;
   BOOST_REQUIRE(end.has_value());
   BOOST_TEST(end->exit_code == 1);
   BOOST_TEST(!end->tell_peers);

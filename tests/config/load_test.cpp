@@ -75,8 +75,8 @@ const std::pair<std::string, lines> faulty_values[] = {
      {"DIR/c.yaml:4: models.m.prefix_fetch_min_tokens must be a whole number from 1 to 1048576, "
       "not "
       "'0'"}},
-    {"models:\n  m:\n    path: a\nsystem:\n  on_peer_loss: degrade\n",
-     {"DIR/c.yaml:5: system.on_peer_loss must be fail, not 'degrade'"}},
+    {"models:\n  m:\n    path: a\nsystem:\n  on_peer_loss: hope\n",
+     {"DIR/c.yaml:5: system.on_peer_loss must be one of fail and degrade, not 'hope'"}},
     {"models:\n  m:\n    path: a\nsystem:\n  heartbeat_ms: 5\n",
      {"DIR/c.yaml:5: system.heartbeat_ms must be a whole number from 10 to 60000, not '5'"}},
     {"models:\n  m:\n    path: a\nsystem:\n  log_level: loud\n",

@@ -18,7 +18,8 @@ BOOST_AUTO_TEST_CASE(figures_stand_under_our_names_and_vllms) {
   engine_counts counts;
   counts.running = 3;
   counts.waiting = 2;
-  counts.models = {{11, 22, 33, 13, 1000, 0.25}};
+  counts.models = {{11, 22, 33, 13, 1000, 0.25, 2}};
+  counts.lost_ranks = {3};
   metrics m;
   m.note_first_token(30'000);
   m.note_tokens(4, 0);
@@ -32,6 +33,8 @@ BOOST_AUTO_TEST_CASE(figures_stand_under_our_names_and_vllms) {
         "vllm:num_requests_waiting" + label + " 2", "vllm:kv_cache_usage_perc" + label + " 0.25",
         "vllm:generation_tokens_total" + label + " 6",
         std::string("tokenrouter_model_kv_usage_ratio{model=\"xs\"} 0.25"),
+        std::string("tokenrouter_lost_ranks 1"),
+        std::string("tokenrouter_model_lost_replicas{model=\"xs\"} 2"),
         std::string("tokenrouter_model_generated_tokens_total{model=\"xs\"} 11"),
         std::string("tokenrouter_model_fetched_tokens_total{model=\"xs\"} 13"),
         std::string("tokenrouter_http_replies_total{status=\"200\"} 1"),

@@ -260,6 +260,19 @@ BOOST_AUTO_TEST_CASE(healthy_is_a_job_that_is_ready_and_responds) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_job_that_goes_on_without_a_rank_is_degraded_and_says_what_is_lost) {
+  bench b;
+  b.job.now.lost_ranks = {2, 5};
+  b.job.now.models.resize(b.job.facts().models.size());
+  b.job.now.models.at(0).lost_replicas = 1;
+  b.call("/health", {}, "GET");
+  b.client->run();
+  BOOST_TEST(b.client->whole.status == 200u);
+  BOOST_TEST(b.answer()["status"] == "degraded");
+  const std::string lost = b.answer()["lost"];
+  BOOST_TEST(lost.find("rank 2, rank 5, 1 of ") == 0u, lost);
+}
+
 BOOST_AUTO_TEST_CASE(with_keys_nothing_but_health_and_the_page_is_open_without_one) {
   scripted_engine job;
   service endpoints(job, bench::options({"first", "second"}));

@@ -157,6 +157,35 @@ void draw_fetch(scenario& s) {
   s.network.bulk_corrupt_share = 0.2f * d.share();
 }
 
+/// Losses that the job may survive, early, or when others are just being found out. A stream of its
+/// own, as above.
+void draw_mishaps(scenario& s) {
+  dice d(s.seed ^ 0x6d69736861700000);
+  if (s.ranks == 1 || s.dies || !d.one_in(3))
+    return;
+  s.degrade = true;
+  for (std::uint32_t n = d.one_in(2) ? 1 : d.between(1, s.ranks); n > 0; --n) {
+    mishap x;
+    x.rank = {d.one_in(20) ? 0 : d.between(1, s.ranks - 1)};
+    x.us = d.one_in(3) ? d.between(480'000, 560'000) : d.between(1, 12'000);
+    if (d.one_in(4))
+      x.lasts_us = d.between(100'000, 1'200'000);
+    else if (const auto other = d.between(1, s.ranks - 1); d.one_in(6) && other != x.rank.value)
+      x.cut_off = rank_id{other};
+    s.mishaps.push_back(x);
+  }
+  if (d.one_in(4))
+    return;
+  // Requests are under way everywhere when the first loss is found out, half a second later.
+  const std::uint64_t base_us = s.mishaps.front().us + d.between(380'000, 500'000);
+  const std::uint64_t stretch = d.between(1, 40);
+  for (std::size_t i = 0; i < s.requests.size(); ++i) {
+    s.submit_us[i] = base_us + s.submit_us[i] * stretch;
+    if (s.cancel_us[i])
+      *s.cancel_us[i] = base_us + *s.cancel_us[i] * stretch;
+  }
+}
+
 } // namespace
 
 scenario make_scenario(std::uint64_t seed) {
@@ -199,6 +228,7 @@ scenario make_scenario(std::uint64_t seed) {
     s.dies = rank_id{d.between(0, s.ranks - 1)};
     s.dies_us = d.between(1, 20000);
   }
+  draw_mishaps(s);
   return s;
 }
 

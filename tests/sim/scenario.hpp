@@ -14,6 +14,14 @@
 
 namespace tokenrouter::sim {
 
+/// Something that befalls a rank of a job that goes on without it.
+struct mishap {
+  rank_id rank;
+  std::uint64_t us = 0;             ///< when
+  std::uint64_t lasts_us = 0;       ///< it stands still for so long; 0: it is dead
+  std::optional<rank_id> cut_off{}; ///< instead: it loses its way to this one for good
+};
+
 /// A whole simulated job, a pure function of its seed.
 struct scenario {
   std::uint64_t seed = 0;
@@ -39,13 +47,16 @@ struct scenario {
   std::vector<std::optional<std::uint64_t>> cancel_us;
   std::optional<rank_id> dies; ///< this rank stops answering …
   std::uint64_t dies_us = 0;   ///< … at this time
+  bool degrade = false;        ///< the job goes on without ranks that it loses
+  std::vector<mishap> mishaps; ///< in such a job
 };
 
 /// Draws everything from the seed: any method, 1–8 models of 1–4 replicas over 1–4 ranks, pools
 /// from barely one request to plenty, chunks from 1 token, batches from 1 row, any batching
 /// thresholds, replicas split over 1–3 shards, prompts that share beginnings or continue earlier
 /// answers, KV fetched from siblings by transfers that may fail; a share of requests is cancelled;
-/// in one of eight a rank dies.
+/// in one of eight a rank dies; in one of three of the others that have several the job goes on
+/// without those that die, hang, or lose their way.
 scenario make_scenario(std::uint64_t seed);
 
 /// Draws the method: roles and parameters.

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 
 #include <caf/actor_system.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include "launch/wire_up.hpp"
-#include "runtime/core/limits.hpp"
 #include "runtime/core/log.hpp"
+#include "tests/sim/client.hpp"
+#include "tests/sim/rank_plans.hpp"
 
 namespace tokenrouter::sim {
 
@@ -18,117 +19,6 @@ namespace {
 
 constexpr std::uint64_t limit_us = 60'000'000;
 constexpr std::uint64_t settle_us = 2'000'000; // the last words of a fetch may have to come again
-constexpr std::uint64_t peer_timeout_us = 500'000;
-
-struct client_log {
-  std::map<std::uint64_t, request_done> done;
-  std::map<std::uint64_t, std::vector<commit>> streamed;
-  std::map<std::uint64_t, std::vector<std::vector<scored_token_info>>> prompts;
-  std::uint64_t answers_twice = 0;
-};
-
-struct client_box {
-  client_log* log = nullptr;
-};
-
-using client_actor = request_client::extend<caf::reacts_to<submit>, caf::reacts_to<cancel>>;
-
-client_actor::behavior_type client(client_actor::stateful_pointer<client_box> self, client_log* log,
-                                   gateway_actor gateway) {
-  return {
-      [log](const token_delta& x) {
-        auto& list = log->streamed[x.client_tag];
-        list.insert(list.end(), x.commits.begin(), x.commits.end());
-        if (!x.prompt.empty())
-          log->prompts[x.client_tag].push_back(x.prompt);
-      },
-      [log](const request_done& x) {
-        if (!log->done.emplace(x.client_tag, x).second)
-          ++log->answers_twice;
-      },
-      [self, gateway](submit& x) { self->send(gateway, std::move(x)); },
-      [self, gateway](const cancel& x) { self->send(gateway, x); },
-  };
-}
-
-/// One rank: a system of its own with a virtual clock.
-struct rank_world {
-  reactor_config config{true};
-  caf::actor_system system{config};
-  std::unique_ptr<rank_actors> actors;
-  reactor& loop() { return reactor::of(system); }
-};
-
-using shard_backends = std::map<shard_id, const scripted_backend*>;
-
-/// Loads a scripted model and keeps a look at it.
-model_loader loader_of(const scripted_options& options, shard_id id, shard_backends& all) {
-  return [options, id, &all](const shard_group&) -> result<std::unique_ptr<backend>> {
-    auto made = std::make_unique<scripted_backend>(options);
-    all[id] = made.get();
-    return made;
-  };
-}
-
-/// The shards that follow the leading one of a replica, those of this rank with what they run.
-void plan_followers(const scenario& s, replica_id id, shard_backends& all, rank_plan& plan) {
-  const std::size_t model = id.model.value;
-  const auto& ranks = s.followers[model][id.index];
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const shard_id shard{id, static_cast<std::uint16_t>(i + 1)};
-    plan.shards.emplace(shard, ranks[i]);
-    if (ranks[i] == plan.self)
-      plan.followers.push_back(
-          {shard, {}, s.pool_blocks[model], {}, loader_of(s.backends[model], shard, all)});
-  }
-}
-
-rank_plan plan_of(const scenario& s, rank_id self, shard_backends& all) {
-  rank_plan plan;
-  plan.self = self;
-  plan.ranks = s.ranks;
-  plan.make_entry = [&s]() -> std::unique_ptr<const method_entry> {
-    return make_entry(s.topology, s.parameters).value();
-  };
-  plan.thresholds = s.thresholds;
-  plan.eos_tokens = {0};
-  plan.context_tokens_max = context_tokens_max;
-  plan.vocab_tokens = vocab_tokens;
-  plan.heartbeat_us = 50'000;
-  plan.peer_timeout_us = peer_timeout_us;
-  plan.inline_models = true;
-  if (s.fetch_min_tokens > 0) {
-    plan.fetch_piece_bytes = s.fetch_piece_bytes;
-    plan.bulk_bytes_max = s.bulk_bytes_max;
-  }
-  plan.takes_clients = self == rank_id{0};
-  for (std::size_t i = 0; i < s.placement.size(); ++i) {
-    const model_id model{static_cast<std::uint16_t>(i)};
-    const std::string name = "m" + std::to_string(i);
-    plan.admission.push_back({name, context_tokens_max, 0});
-    for (std::size_t copy = 0; copy < s.placement[i].size(); ++copy) {
-      const replica_id id{model, static_cast<std::uint16_t>(copy)};
-      plan.replicas.push_back({id, s.placement[i][copy]});
-      plan_followers(s, id, all, plan);
-      if (s.placement[i][copy] != self)
-        continue;
-      local_replica replica;
-      replica.facts = {id, s.pool_blocks[i] * limits::block_tokens, vocab_tokens, 1};
-      replica.limits = {s.max_batch_rows[i], s.prefill_chunk_tokens[i]};
-      replica.kv_blocks = s.pool_blocks[i];
-      replica.keep_prefixes = s.keep_prefixes;
-      if (s.placement[i].size() > 1 && s.followers[i][copy].empty())
-        replica.fetch_min_tokens = s.fetch_min_tokens;
-      replica.group.count = static_cast<std::uint32_t>(1 + s.followers[i][copy].size());
-      replica.load = loader_of(s.backends[i], {id, 0}, all);
-      replica.make_role = [&s, model]() -> std::unique_ptr<const method_role> {
-        return make_role(model, s.topology, s.parameters).value();
-      };
-      plan.local.push_back(std::move(replica));
-    }
-  }
-  return plan;
-}
 
 std::vector<token_id> tokens_of(const std::vector<expected_token>& output) {
   std::vector<token_id> tokens;
@@ -142,9 +32,10 @@ class world {
   explicit world(const scenario& s) : s_(s), network_(s.ranks, s.seed, s.network) {
     for (std::uint32_t r = 0; r < s.ranks; ++r) {
       ranks_.push_back(std::make_unique<rank_world>());
-      ranks_[r]->actors =
-          std::make_unique<rank_actors>(ranks_[r]->system, plan_of(s, {r}, shards_),
-                                        s.ranks > 1 ? &network_.endpoint({r}) : nullptr);
+      auto plan = plan_of(s, {r}, shards_);
+      plan.on_ready = [this](const std::vector<replica_facts>&) { ready_ = true; };
+      ranks_[r]->actors = std::make_unique<rank_actors>(
+          ranks_[r]->system, std::move(plan), s.ranks > 1 ? &network_.endpoint({r}) : nullptr);
     }
     client_ = ranks_[0]->system.spawn(client, &log_, ranks_[0]->actors->gateway());
     for (std::size_t i = 0; i < s.requests.size(); ++i) {
@@ -156,8 +47,10 @@ class world {
     if (s.dies)
       events_.emplace(s.dies_us + 2, [this] {
         network_.kill(*s_.dies);
-        dead_ = s_.dies;
+        dead_.insert(*s_.dies);
       });
+    for (const mishap& x : s.mishaps)
+      plan_mishap(x);
   }
 
   /// Runs until everything is answered, a rank's death has ended all survivors, or time is up.
@@ -166,9 +59,10 @@ class world {
     while (now_us < until_us) {
       run_ready();
       if (until_us == limit_us && finished()) {
-        if (s_.fetch_min_tokens == 0 || any_ended())
+        if (s_.fetch_min_tokens == 0 || job_ended())
           break;
         until_us = now_us + settle_us;
+        events_.clear(); // whoever is lost now is known to be by then
       }
       std::uint64_t next_us = until_us;
       if (!events_.empty())
@@ -195,16 +89,38 @@ class world {
     judge_requests();
     judge_ends();
     judge_pools();
-    if (!s_.dies && !shards_agree())
+    if (!job_may_end() && !shards_agree())
       fault("a shard has not run the steps of its replica's first");
     for (auto& r : ranks_)
       out_.events += r->loop().statistics().jobs;
     out_.events += network_.sent_frames();
+    out_.losses = given_up().size();
     close();
     return out_;
   }
 
  private:
+  void plan_mishap(const mishap& x) {
+    if (x.lasts_us > 0) {
+      events_.emplace(x.us + 2, [this, x] {
+        hit_.insert(x.rank);
+        frozen_.insert(x.rank);
+      });
+      events_.emplace(x.us + x.lasts_us + 2, [this, x] { frozen_.erase(x.rank); });
+    } else if (x.cut_off) {
+      events_.emplace(x.us + 2, [this, x] {
+        hit_.insert({x.rank, *x.cut_off});
+        network_.cut(x.rank, *x.cut_off);
+      });
+    } else {
+      events_.emplace(x.us + 2, [this, x] {
+        hit_.insert(x.rank);
+        network_.kill(x.rank);
+        dead_.insert(x.rank);
+      });
+    }
+  }
+
   void run_ready() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -214,14 +130,47 @@ class world {
     }
   }
 
-  bool alive(std::size_t rank) const { return !dead_ || dead_->value != rank; }
+  bool alive(std::size_t rank) const {
+    const rank_id id{static_cast<std::uint32_t>(rank)};
+    return !dead_.contains(id) && !frozen_.contains(id);
+  }
+
+  /// Ranks that the job has given up; so has who is dead, in the end.
+  const std::set<rank_id>& given_up() const { return ranks_.front()->actors->lost_ranks(); }
+
+  bool is_lost(replica_id replica, const std::set<rank_id>& without) const {
+    const auto& ranks = s_.followers[replica.model.value][replica.index];
+    return without.contains(s_.placement[replica.model.value][replica.index]) ||
+           std::any_of(ranks.begin(), ranks.end(),
+                       [&](rank_id one) { return without.contains(one); });
+  }
+
+  bool is_out(std::size_t model, const std::set<rank_id>& without) const {
+    for (std::uint16_t i = 0; i < s_.placement[model].size(); ++i)
+      if (!is_lost({{static_cast<std::uint16_t>(model)}, i}, without))
+        return false;
+    return true;
+  }
+
+  std::size_t models_out(const std::set<rank_id>& without) const {
+    std::size_t count = 0;
+    for (std::size_t model = 0; model < s_.placement.size(); ++model)
+      count += is_out(model, without) ? 1 : 0;
+    return count;
+  }
 
   bool any_ended() const {
     return std::any_of(ranks_.begin(), ranks_.end(),
                        [](const auto& r) { return r->actors->end().has_value(); });
   }
 
+  bool job_ended() const {
+    return s_.degrade ? !alive(0) || ranks_.front()->actors->end() : any_ended();
+  }
+
   bool finished() const {
+    if (s_.degrade && !job_ended())
+      return log_.done.size() == s_.requests.size() && shards_agree();
     if (!any_ended())
       return log_.done.size() == s_.requests.size() && !pending_death() && shards_agree();
     for (std::size_t r = 0; r < ranks_.size(); ++r)
@@ -234,6 +183,8 @@ class world {
   /// right ones the scripted backend checks itself.
   bool shards_agree() const {
     return std::all_of(shards_.begin(), shards_.end(), [&](const auto& entry) {
+      if (is_lost(entry.first.replica, given_up()))
+        return true;
       const scripted_backend* leader = shards_.at({entry.first.replica, 0});
       return entry.second->steps() == leader->steps() &&
              entry.second->computed_tokens() == leader->computed_tokens();
@@ -252,7 +203,7 @@ class world {
     for (std::size_t i = 0; i < s_.requests.size(); ++i) {
       const auto found = log_.done.find(s_.requests[i].client_tag);
       if (found == log_.done.end()) {
-        if (!s_.dies)
+        if (!job_may_end())
           fault("request " + std::to_string(i) + " was never answered");
         continue;
       }
@@ -260,7 +211,19 @@ class world {
     }
   }
 
+  /// A death is the end of it: always, or since too much was lost.
+  bool job_may_end() const {
+    if (!s_.degrade)
+      return s_.dies.has_value();
+    return hit_.contains({0}) || models_out(hit_) == s_.placement.size() ||
+           (!hit_.empty() && !ready_);
+  }
+
   void judge_request(std::size_t i, const request_done& done) {
+    if (models_out(given_up()) > 0) {
+      judge_reduced(i, done);
+      return;
+    }
     const std::string name = "request " + std::to_string(i);
     const auto expected = expected_output(s_, s_.requests[i]);
     std::vector<expected_token> got;
@@ -300,6 +263,27 @@ class world {
     }
   }
 
+  /// A request of a job that has lost all of some model.
+  void judge_reduced(std::size_t i, const request_done& done) {
+    const std::string name = "request " + std::to_string(i);
+    const auto& order = s_.requests[i];
+    const bool cut = done.finish == finish_reason::cancelled && s_.cancel_us[i].has_value();
+    const bool refused = done.finish == finish_reason::failed &&
+                         done.failure.code == errc::unavailable && order.only_model &&
+                         is_out(order.only_model->value, given_up());
+    for (std::size_t at = 0; at < done.output.size(); ++at)
+      if (done.output[at].position != order.prompt.size() + at)
+        fault(name + " has a token out of place");
+    if (done.finish == finish_reason::failed && !refused)
+      fault(name + " failed: " + done.failure.message);
+    if (log_.streamed[done.client_tag].size() != done.output.size())
+      fault(name + " streamed other tokens than it returned");
+    const bool complete = !done.output.empty() && done.output.back().finish != finish_reason::none;
+    if (!cut && !refused && !complete)
+      fault(name + " ended before its last token");
+    ++out_.reduced;
+  }
+
   /// The prompt's log-probabilities, where they were asked for: once, each of its own position.
   void judge_prompt(std::size_t i, const request_done& done) {
     const auto& order = s_.requests[i];
@@ -326,17 +310,24 @@ class world {
   void judge_ends() {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       const auto& actors = *ranks_[r]->actors;
-      if (s_.dies && dead_ && alive(r) && (!actors.end() || actors.end()->exit_code == 0))
+      const rank_id id{static_cast<std::uint32_t>(r)};
+      const bool given = given_up().contains(id);
+      const bool ends = s_.degrade ? dead_.contains({0}) || ranks_.front()->actors->end()
+                                   : s_.dies && !dead_.empty();
+      if (ends && alive(r) && (!actors.end() || actors.end()->exit_code == 0))
         fault("rank " + std::to_string(r) + " did not end after a death");
-      if (!s_.dies && actors.end())
+      if (!job_may_end() && !given && !hit_.contains(id) && actors.end())
         fault("rank " + std::to_string(r) + " ended by itself: " + actors.end()->reason);
     }
   }
 
   void judge_pools() {
-    if (s_.dies)
+    if (job_may_end())
       return;
-    for (auto& r : ranks_) {
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      auto& r = ranks_[i];
+      if (!alive(i) || r->actors->end() || given_up().contains({static_cast<std::uint32_t>(i)}))
+        continue;
       if (const auto open = r->actors->bulk().transfers(); open > 0)
         fault("a rank ended with " + std::to_string(open) + " bulk transfers open");
       caf::scoped_actor self(r->system);
@@ -371,7 +362,10 @@ class world {
   std::vector<std::unique_ptr<rank_world>> ranks_;
   client_actor client_;
   std::multimap<std::uint64_t, std::function<void()>> events_;
-  std::optional<rank_id> dead_;
+  std::set<rank_id> dead_;
+  std::set<rank_id> frozen_;
+  std::set<rank_id> hit_; ///< by any mishap so far
+  bool ready_ = false;
   outcome out_;
 };
 
