@@ -10,6 +10,7 @@
 #include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
 #include "runtime/core/log.hpp"
+#include "runtime/exec/kv_region.hpp"
 
 namespace tokenrouter::gpu {
 namespace {
@@ -58,7 +59,9 @@ class sibling_pool final : public kv_source {
   result<void> read(std::span<const block_copy> copies) override {
     auto status = cudaSuccess;
     for (const auto& one : copies) {
-      check(one.from < blocks_ && one.to < own_.blocks, "block ids are in the KV pools");
+      check(one.to < own_.blocks, "own block ids are in the KV pool");
+      if (one.from >= blocks_)
+        return no_such_block(one.from, blocks_);
       const auto* from =
           static_cast<const std::byte*>(from_.data()) + one.from * own_.bytes_per_block;
       status = cudaMemcpyAsync(own_.memory->as() + one.to * own_.bytes_per_block, from,

@@ -62,8 +62,9 @@ class kv_source {
   virtual ~kv_source() = default;
 
   /// Copies block `from` of the sibling to block `to` of the own pool, each. The sibling keeps
-  /// those blocks as they are meanwhile. Requires ids below the allocated counts. Error:
-  /// unavailable; the own blocks then hold anything.
+  /// those blocks as they are meanwhile. Requires own ids below the allocated count.
+  /// Errors: unavailable; malformed (a block that the sibling does not have). The own blocks then
+  /// hold anything.
   virtual result<void> read(std::span<const block_copy> copies) = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <string>
 
 #include <unistd.h>
 
@@ -48,7 +49,9 @@ class region_source final : public kv_source {
 
   result<void> read(std::span<const block_copy> copies) override {
     for (const auto& one : copies) {
-      check(one.from < from_.blocks && one.to < to_.blocks, "block ids are in the KV pools");
+      check(one.to < to_.blocks, "own block ids are in the KV pool");
+      if (one.from >= from_.blocks)
+        return no_such_block(one.from, from_.blocks);
       std::memcpy(to_.data + one.to * to_.bytes_per_block,
                   from_.data + one.from * from_.bytes_per_block, to_.bytes_per_block);
     }
@@ -60,6 +63,11 @@ class region_source final : public kv_source {
 };
 
 } // namespace
+
+tl::unexpected<error> no_such_block(block_id block, std::uint64_t blocks) {
+  return fail(errc::malformed, "the sibling named KV block " + std::to_string(block) + " of " +
+                                   std::to_string(blocks));
+}
 
 std::vector<std::byte> publish_kv(const kv_region& pool) {
   auto& all = region_registry::here();

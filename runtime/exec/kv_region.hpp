@@ -26,4 +26,7 @@ std::vector<std::byte> publish_kv(const kv_region& pool);
 /// (of another process, or gone), mismatch (blocks of another size). Any thread.
 result<std::unique_ptr<kv_source>> reach_region(std::span<const std::byte> address, kv_region own);
 
+/// What kv_source::read says of a block that the sibling named and does not have: malformed.
+tl::unexpected<error> no_such_block(block_id block, std::uint64_t blocks);
+
 } // namespace tokenrouter

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/exec/kv_region.hpp"
@@ -31,6 +32,17 @@ BOOST_AUTO_TEST_CASE(a_pool_of_this_process_is_read_by_its_address_and_outlives_
   BOOST_TEST((*source)->read(copies).has_value());
   const std::string wanted = "aaaaaaaabbbbbbbbaaaaaaaabbbbbbbb";
   BOOST_TEST(std::memcmp(to.data, wanted.data(), wanted.size()) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_block_that_the_sibling_does_not_have_is_its_fault_and_no_crash) {
+  const auto from = make_pool('a');
+  const auto source = reach_region(publish_kv(from), make_pool('b'));
+  BOOST_REQUIRE(source.has_value());
+  const block_copy copies[] = {{4, 0}};
+  const auto done = (*source)->read(copies);
+  BOOST_REQUIRE(!done.has_value());
+  BOOST_TEST((done.error().code == errc::malformed));
+  BOOST_TEST(done.error().message == "the sibling named KV block 4 of 4");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_gone_foreign_or_of_another_size_is_not_reached) {
