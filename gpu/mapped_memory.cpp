@@ -2,10 +2,11 @@
 
 #include <array>
 #include <functional>
-#include <random>
 #include <string>
 
 #include <unistd.h>
+
+#include "runtime/core/process_stamp.hpp"
 
 namespace tokenrouter::gpu {
 namespace {
@@ -16,21 +17,13 @@ std::uint64_t host_number() {
   return std::hash<std::string>{}(name.data());
 }
 
-std::uint64_t process_number() {
-  static const std::uint64_t drawn = [] {
-    std::random_device device;
-    return (std::uint64_t{device()} << 32) | device();
-  }();
-  return drawn;
-}
-
 } // namespace
 
 memory_card card_of(const device_memory& memory, std::uint32_t device) {
   static_assert(sizeof(memory_card) % sizeof(float) == 0);
   memory_card card;
   card.host = host_number();
-  card.process = process_number();
+  card.process = process_stamp();
   card.address = reinterpret_cast<std::uint64_t>(memory.as());
   card.device = static_cast<std::int32_t>(device);
   card.usable = memory.bytes() > 0 && cudaIpcGetMemHandle(&card.handle, memory.as()) == cudaSuccess;
@@ -45,7 +38,7 @@ result<mapped_memory> mapped_memory::map(const memory_card& card, std::uint32_t 
     return fail(errc::unavailable, "its device memory is on another host");
   mapped_memory mapped;
   cudaError_t status = cudaSuccess;
-  if (card.process == process_number()) {
+  if (card.process == process_stamp()) {
     if (card.device != static_cast<std::int32_t>(current_device))
       status = cudaDeviceEnablePeerAccess(card.device, 0);
     if (status == cudaErrorPeerAccessAlreadyEnabled)

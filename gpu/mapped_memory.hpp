@@ -15,7 +15,7 @@ namespace tokenrouter::gpu {
 /// Where memory is, for others. Travels as its bytes, which are whole floats.
 struct memory_card {
   std::uint64_t host = 0;
-  std::uint64_t process = 0; ///< drawn at its start: process numbers come again
+  std::uint64_t process = 0; ///< process_stamp()
   std::uint64_t address = 0; ///< in that process
   std::int32_t device = 0;
   std::uint32_t usable = 0; ///< others can map it

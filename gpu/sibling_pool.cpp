@@ -24,6 +24,16 @@ static_assert(sizeof(pool_address) <= limits::kv_address_bytes_max);
 
 constexpr std::uint64_t tried_blocks = 8;
 
+/// `status` is of enqueueing them.
+result<void> await_copies(cudaError_t status, cudaStream_t stream) {
+  if (status == cudaSuccess)
+    status = cudaStreamSynchronize(stream);
+  cudaGetLastError();
+  if (status != cudaSuccess)
+    return fail(errc::unavailable, cudaGetErrorString(status));
+  return {};
+}
+
 /// Copies some blocks to memory that nobody uses, whatever they hold: the first copy over a way is
 /// slow, and how fast the others are is of interest. Error: unavailable, capacity.
 result<void> try_way(const mapped_memory& from, std::uint64_t blocks, const pool_view& own,
@@ -32,20 +42,17 @@ result<void> try_way(const mapped_memory& from, std::uint64_t blocks, const pool
   auto unused = device_memory::allocate(bytes);
   if (!unused)
     return tl::unexpected(unused.error());
-  cudaError_t status = cudaSuccess;
   device_timer timer;
   for (int i = 0; i < 2; ++i) {
+    auto status = cudaSuccess;
     timer.begin(stream);
     for (std::uint64_t at = 0; at < bytes && status == cudaSuccess; at += own.bytes_per_block)
       status = cudaMemcpyAsync(unused->as() + at, static_cast<const std::byte*>(from.data()) + at,
                                own.bytes_per_block, cudaMemcpyDefault, stream);
     timer.end(stream);
-    if (status == cudaSuccess)
-      status = cudaStreamSynchronize(stream);
+    if (auto arrived = await_copies(status, stream); !arrived)
+      return arrived;
   }
-  cudaGetLastError();
-  if (status != cudaSuccess)
-    return fail(errc::unavailable, cudaGetErrorString(status));
   spdlog::info("KV of a sibling comes at {:.0f} GB/s, in blocks of {} bytes",
                static_cast<double>(bytes) / timer.us() / 1e3, own.bytes_per_block);
   return {};
@@ -69,12 +76,7 @@ class sibling_pool final : public kv_source {
       if (status != cudaSuccess)
         break;
     }
-    if (status == cudaSuccess)
-      status = cudaStreamSynchronize(stream_);
-    cudaGetLastError();
-    if (status != cudaSuccess)
-      return fail(errc::unavailable, cudaGetErrorString(status));
-    return {};
+    return await_copies(status, stream_);
   }
 
  private:

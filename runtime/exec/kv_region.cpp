@@ -3,12 +3,12 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <random>
 #include <string>
 
 #include <unistd.h>
 
 #include "runtime/core/check.hpp"
+#include "runtime/core/process_stamp.hpp"
 
 namespace tokenrouter {
 
@@ -16,7 +16,7 @@ namespace {
 
 struct region_address {
   std::uint64_t process = 0;
-  std::uint64_t start = 0; ///< drawn when the process starts: numbers of processes come again
+  std::uint64_t start = 0; ///< process_stamp()
   std::uint64_t number = 0;
 };
 
@@ -28,14 +28,8 @@ struct known_region {
 /// The pools of this process.
 struct region_registry {
   std::mutex mutex;
-  std::uint64_t start = 0;
   std::uint64_t next_number = 1;
   std::map<std::uint64_t, known_region> pools;
-
-  region_registry() {
-    std::random_device device;
-    start = (std::uint64_t{device()} << 32) | device();
-  }
 
   static region_registry& here() {
     static region_registry one;
@@ -73,7 +67,8 @@ std::vector<std::byte> publish_kv(const kv_region& pool) {
   auto& all = region_registry::here();
   const std::lock_guard guard(all.mutex);
   std::erase_if(all.pools, [](const auto& entry) { return entry.second.owner.expired(); });
-  const region_address address{static_cast<std::uint64_t>(getpid()), all.start, all.next_number++};
+  const region_address address{static_cast<std::uint64_t>(getpid()), process_stamp(),
+                               all.next_number++};
   known_region known{pool.owner, pool};
   known.pool.owner.reset();
   all.pools.emplace(address.number, std::move(known));
@@ -89,7 +84,7 @@ result<std::unique_ptr<kv_source>> reach_region(std::span<const std::byte> addre
   if (address.size() == sizeof wanted)
     std::memcpy(&wanted, address.data(), sizeof wanted);
   const auto found = all.pools.find(wanted.number);
-  if (wanted.process != static_cast<std::uint64_t>(getpid()) || wanted.start != all.start ||
+  if (wanted.process != static_cast<std::uint64_t>(getpid()) || wanted.start != process_stamp() ||
       found == all.pools.end())
     return fail(errc::unavailable, "that KV pool is not in this process");
   kv_region from = found->second.pool;
