@@ -61,6 +61,9 @@ attention_plan attention_plan_of(const model_config& c, compute_type compute,
   return {.fast = fast,
           .pieces = pieces,
           .unit_tokens = fast || pieces ? unit_tokens(c.heads, c.kv_heads) : 1,
+          .tile_tokens = fast && warpgroup_attention_fits()
+                             ? static_cast<std::uint32_t>(warpgroup_tile_tokens)
+                             : static_cast<std::uint32_t>(tile_tokens),
           .kv_heads = c.kv_heads,
           .processors = processors};
 }
@@ -226,7 +229,9 @@ void forward_pass::attend(const device_wave& wave, std::uint32_t layer, std::uin
     plain_attention<T>(call, wave.positions, wave.tables_of, tokens, stream);
     return;
   }
-  if (tiles > 0)
+  if (tiles > 0 && attention_.tile_tokens > tile_tokens)
+    warpgroup_attention(call, wave.tiles, tiles, stream);
+  else if (tiles > 0)
     tile_attention(call, wave.tiles, tiles, stream);
   if (has_pieces) {
     const std::uint32_t blocks = std::min(processors_ * attention_blocks_per_processor,

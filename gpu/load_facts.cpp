@@ -36,6 +36,10 @@ result<model_config> read_config(const load_options& options) {
     return fail(errc::mismatch, options.model_path.string() + ": head_dim " +
                                     std::to_string(config->head_dim) +
                                     " must be even and at most " + std::to_string(head_dim_max));
+  if (config->hidden_size % 4 != 0)
+    return fail(errc::mismatch, options.model_path.string() + ": hidden_size " +
+                                    std::to_string(config->hidden_size) +
+                                    " is no multiple of 4, as kernels on a GPU need it");
   return config;
 }
 

@@ -1,6 +1,7 @@
 #include "gpu/wave_plan.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
@@ -16,18 +17,16 @@ constexpr std::uint32_t unit_row_tokens_max = 16;
 /// Fewest blocks that are worth a piece of their own: one for each warp.
 constexpr std::uint32_t piece_blocks_min = 4;
 
-/// Pieces, over all kv heads, that a processor gets: two run at once. With few units all pieces can
-/// be alike and one round is best; with many they are not, and more rounds level them out.
-constexpr std::uint32_t pieces_per_processor_min = 2, pieces_per_processor_max = 4;
+/// Pieces, over all kv heads, that a processor takes at once, and how many such rounds there may
+/// be.
+constexpr std::uint32_t pieces_at_once = 2, rounds_max = 4;
 
-std::uint32_t pieces_wanted(const attention_plan& a, std::uint32_t units) {
-  const bool few = units * a.kv_heads <= a.processors / 2;
-  const std::uint32_t each = few ? pieces_per_processor_min : pieces_per_processor_max;
-  return std::max(1u, a.processors * each / a.kv_heads);
-}
+/// What a piece costs besides its blocks, in blocks (tests/bench/gpu/README.md): its first keys are
+/// waited for and its warps meet; pieces of one unit meet.
+constexpr double piece_start_blocks = 13, piece_merge_blocks = 4;
 
 std::uint32_t pieces_wanted_max(const attention_plan& a) {
-  return std::max(1u, a.processors * pieces_per_processor_max / a.kv_heads);
+  return std::max(1u, a.processors * pieces_at_once * rounds_max / a.kv_heads);
 }
 
 std::int32_t signed_of(std::size_t x) {
@@ -36,6 +35,52 @@ std::int32_t signed_of(std::size_t x) {
 
 std::uint32_t blocks_of(const attention_piece& unit) {
   return static_cast<std::uint32_t>(unit.block_end - unit.block_begin);
+}
+
+std::uint32_t pieces_of(const attention_piece& unit, std::uint32_t size) {
+  return std::min<std::uint32_t>((blocks_of(unit) + size - 1) / size, pieces_of_unit_max);
+}
+
+/// How many blocks a piece has at most, so that pieces take as little time as can be: fewer rounds
+/// have fewer starts, a last round that is half empty is worst. More units than that are cut only
+/// where some are longer than most.
+std::uint32_t piece_size(std::span<const attention_piece> units, const attention_plan& a) {
+  std::uint32_t total = 0, longest = 1;
+  for (const auto& unit : units) {
+    total += blocks_of(unit);
+    longest = std::max(longest, blocks_of(unit));
+  }
+  const auto pieces_at = [&](std::uint32_t size) {
+    std::uint32_t count = 0;
+    for (const auto& unit : units)
+      count += pieces_of(unit, size);
+    return count;
+  };
+  const std::uint32_t few = std::max(1u, pieces_wanted_max(a) / 2);
+  std::uint32_t best = std::max(piece_blocks_min, (total + few - 1) / few);
+  double best_cost = 0;
+  for (std::uint32_t rounds = 1; rounds <= rounds_max; ++rounds) {
+    const std::uint32_t room = std::max(1u, a.processors * pieces_at_once * rounds / a.kv_heads);
+    if (room < units.size())
+      continue;
+    std::uint32_t low = std::max(piece_blocks_min, (total + room - 1) / room);
+    for (std::uint32_t high = std::max(low, longest); low < high;) {
+      const std::uint32_t middle = low + (high - low) / 2;
+      if (pieces_at(middle) <= room)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    const double mean = static_cast<double>(total) / pieces_at(low);
+    const double largest = std::min(low, longest);
+    const double start = piece_start_blocks + (low < longest ? piece_merge_blocks : 0);
+    const double cost = rounds * (mean + start) + largest - mean;
+    if (best_cost == 0 || cost < best_cost) {
+      best = low;
+      best_cost = cost;
+    }
+  }
+  return best;
 }
 
 } // namespace
@@ -147,9 +192,9 @@ void wave_cutter::plan_attention(wave& out, std::uint32_t first_token, std::uint
   if (!attention_.fast && (!attention_.pieces || count > unit_row_tokens_max))
     return;
   if (count > unit_row_tokens_max) {
-    for (std::uint32_t i = 0; i < count; i += tile_tokens)
+    for (std::uint32_t i = 0; i < count; i += attention_.tile_tokens)
       out.tiles.push_back({signed_of(first_token + i),
-                           std::min<std::int32_t>(signed_of(count - i), tile_tokens),
+                           signed_of(std::min(count - i, attention_.tile_tokens)),
                            signed_of(position + i), signed_of(table)});
     return;
   }
@@ -176,17 +221,12 @@ void wave_cutter::plan_attention(wave& out, std::uint32_t first_token, std::uint
 void wave_cutter::split_units(wave& out) const {
   std::ranges::stable_sort(out.tiles, std::greater{},
                            [](const attention_tile& t) { return t.position; });
-  std::uint32_t total = 0;
-  for (const auto& unit : out.pieces)
-    total += blocks_of(unit);
-  const std::uint32_t wanted = pieces_wanted(attention_, out.units);
-  const std::uint32_t size = std::max(piece_blocks_min, (total + wanted - 1) / wanted);
+  const std::uint32_t size = piece_size(out.pieces, attention_);
   const std::size_t units = out.pieces.size();
   for (std::size_t u = 0; u < units; ++u) {
     const attention_piece unit = out.pieces[u];
     const std::uint32_t blocks = blocks_of(unit);
-    const std::uint32_t count =
-        std::min<std::uint32_t>((blocks + size - 1) / size, pieces_of_unit_max);
+    const std::uint32_t count = pieces_of(unit, size);
     for (std::uint32_t i = 0; i < count; ++i) {
       attention_piece piece = unit;
       piece.block_begin = signed_of(blocks * i / count);
@@ -208,9 +248,9 @@ std::uint32_t pieces_max(std::uint32_t tokens, const attention_plan& attention) 
 }
 
 std::uint32_t partials_max(const attention_plan& attention) {
-  // Of n units with b_i blocks, those cut have ceil(b_i / size) <= 2 b_i / size pieces, and the sum
-  // of b_i / size is at most what is wanted.
-  return 2 * pieces_wanted_max(attention);
+  // Where rounds are counted, pieces are no more. Else, of n units with b_i blocks, those cut have
+  // ceil(b_i / size) <= 2 b_i / size pieces, and the sum of b_i / size is at most half of it.
+  return pieces_wanted_max(attention);
 }
 
 } // namespace tokenrouter::gpu

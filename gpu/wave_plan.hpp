@@ -11,7 +11,7 @@
 namespace tokenrouter::gpu {
 
 struct wave_limits {
-  std::uint32_t tokens_max = 2048; ///< that pass through the layers together
+  std::uint32_t tokens_max = 4096; ///< that pass through the layers together
   std::uint32_t ends_max = 256;    ///< answered positions of them
 };
 
@@ -20,6 +20,7 @@ struct attention_plan {
   bool fast = false;             ///< pieces and tiles; else every token on its own
   bool pieces = false;           ///< pieces of short rows even if not fast
   std::uint32_t unit_tokens = 1; ///< tokens of one row that a unit takes
+  std::uint32_t tile_tokens = 64;
   std::uint32_t kv_heads = 1;
   std::uint32_t processors = 1; ///< of the device: pieces are made until all have work
 };

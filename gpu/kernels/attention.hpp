@@ -51,9 +51,16 @@ void piece_attention(const attention_call& call, const attention_piece* pieces,
                      const std::int32_t* count, const piece_memory& memory, std::uint32_t blocks,
                      cudaStream_t stream);
 
-/// bf16. Each tile reads keys and values once for all its tokens.
+/// bf16. Each tile reads keys and values once for all its tokens. Tiles run in their order.
 void tile_attention(const attention_call& call, const attention_tile* tiles, std::uint32_t count,
                     cudaStream_t stream);
+
+/// The same for tiles of up to warpgroup_tile_tokens.
+void warpgroup_attention(const attention_call& call, const attention_tile* tiles,
+                         std::uint32_t count, cudaStream_t stream);
+
+/// Whether the current device and this build's code for it have `warpgroup_attention`.
+bool warpgroup_attention_fits();
 
 /// T = float or bf16, any head_dim up to 512. A query's result depends on nothing but the query and
 /// the positions it sees. `tables_of`: per token, the offset of its block table.
@@ -63,5 +70,6 @@ void plain_attention(const attention_call& call, const std::int32_t* positions,
 
 /// Lets kernels take the shared memory they need; once for each device.
 void prepare_attention();
+void prepare_warpgroup_attention(); ///< where it fits; prepare_attention calls it
 
 } // namespace tokenrouter::gpu

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/kernels/barriers.cuh"
 #include "gpu/kernels/launch.cuh"
 
 /// A ring of stages in shared memory, filled by one warp with bulk copies and read by all others.
@@ -17,35 +18,6 @@ constexpr int stage_segments = 2;
 constexpr int stage_k = stage_segments * segment_k;
 constexpr int stage_row_bytes = stage_k * 2 + 64;
 constexpr int stage_bytes = 8 * stage_row_bytes;
-
-__device__ inline unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}
-
-__device__ inline void init_barrier(std::uint64_t* barrier, unsigned arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
-               "r"(arrivals));
-}
-__device__ inline void expect_bytes(std::uint64_t* barrier, unsigned bytes) {
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-      "r"(bytes)
-      : "memory");
-}
-__device__ inline void arrive(std::uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-               : "memory");
-}
-__device__ inline void await_barrier(std::uint64_t* barrier, unsigned parity) {
-  asm volatile("{\n"
-               ".reg .pred done;\n"
-               "again:\n"
-               "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-               "@!done bra again;\n"
-               "}\n" ::"r"(shared_address(barrier)),
-               "r"(parity)
-               : "memory");
-}
 
 /// Data that is read once: it shall not push activations out of the second-level cache.
 __device__ inline std::uint64_t read_once_policy() {

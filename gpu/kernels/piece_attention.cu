@@ -99,58 +99,71 @@ __device__ void add_values(warp_state<head_dim>& s, const float (&weights)[2][4]
   }
 }
 
-/// `first`: the kernel in front may still run. Keys and values of blocks that were full before this
-/// wave are there already and are asked for before the wait.
+/// A piece of one kv head, and the warp's first block of it, which is asked for while the piece
+/// before it is merged.
 template <int head_dim>
-__device__ void attend(warp_state<head_dim>& s, const attention_call& c,
-                       const attention_piece& piece, int kv_head, int group, bool first) {
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int last_position[2] = {piece.position + lane / 4 / group,
-                                piece.position + (lane / 4 + 8) / group};
-  const int last = piece.position + piece.token_count - 1;
-  const std::int32_t* table = c.tables + piece.table;
-  const std::uint64_t head = static_cast<std::uint64_t>(kv_head) * block_tokens * head_dim;
-  const bf16* pool = static_cast<const bf16*>(c.kv.pool) + head;
-  const auto block_at = [&](int b) {
-    return pool + static_cast<std::uint64_t>(table[b]) * c.kv.block_elements;
-  };
-  int b = piece.block_begin + warp;
-  const bool any = b < piece.block_end;
-  const bool old = any && (b + 1) * block_tokens <= piece.wave_position;
-  const bf16* block = any ? block_at(b) : nullptr;
+struct warp_piece {
+  attention_piece piece;
+  int kv_head = 0;
+  int block = 0; ///< of the table; beyond the piece's end: none for this warp
+  bool asked = false;
   key_block<head_dim> k;
   value_block<head_dim> v;
-  if (old) {
-    k.load(block + c.kv.key_offset);
-    v.load(block + c.kv.value_offset, block_tokens);
+
+  __device__ bool any() const { return block < piece.block_end; }
+  __device__ int last() const { return piece.position + piece.token_count - 1; }
+  __device__ const bf16* place(const attention_call& c, int b) const {
+    const std::uint64_t head = static_cast<std::uint64_t>(kv_head) * block_tokens * head_dim;
+    return static_cast<const bf16*>(c.kv.pool) + head +
+           static_cast<std::uint64_t>(c.tables[piece.table + b]) * c.kv.block_elements;
   }
-  if (first) {
-    wait_for_previous();
-    let_next_start();
+  __device__ void ask(const attention_call& c) {
+    const bf16* at = place(c, block);
+    k.load(at + c.kv.key_offset);
+    v.load(at + c.kv.value_offset, last() - block * block_tokens + 1);
+    asked = true;
   }
-  if (!any)
+
+  /// `early`: the kernel in front may still run. Keys and values of blocks that were full before
+  /// this wave are there already.
+  __device__ void start(const attention_call& c, const attention_piece* pieces, int item,
+                        bool early) {
+    const int kv_heads = static_cast<int>(c.kv_heads);
+    piece = pieces[item / kv_heads];
+    kv_head = item % kv_heads;
+    block = piece.block_begin + static_cast<int>(threadIdx.x) / 32;
+    asked = false;
+    if (any() && (!early || (block + 1) * block_tokens <= piece.wave_position))
+      ask(c);
+  }
+};
+
+template <int head_dim>
+__device__ void attend(warp_state<head_dim>& s, const attention_call& c, warp_piece<head_dim>& p,
+                       int group) {
+  if (!p.any())
     return;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int last_position[2] = {p.piece.position + lane / 4 / group,
+                                p.piece.position + (lane / 4 + 8) / group};
   query_tile<head_dim> q;
-  q.load(c, piece, kv_head, group);
-  if (!old) {
-    k.load(block + c.kv.key_offset);
-    v.load(block + c.kv.value_offset, last - b * block_tokens + 1);
-  }
+  q.load(c, p.piece, p.kv_head, group);
+  if (!p.asked)
+    p.ask(c);
   while (true) {
     float scores[2][4] = {};
-    score<head_dim>(q, k, scores);
-    const int next = b + warps;
-    const bool more = next < piece.block_end;
-    if (more) {
-      block = block_at(next);
-      k.load(block + c.kv.key_offset);
-    }
-    weigh(s, scores, c.scale * log2_e, b * block_tokens, last_position);
-    add_values<head_dim>(s, scores, v);
+    score<head_dim>(q, p.k, scores);
+    const int next = p.block + warps;
+    const bool more = next < p.piece.block_end;
+    const bf16* at = more ? p.place(c, next) : nullptr;
+    if (more)
+      p.k.load(at + c.kv.key_offset);
+    weigh(s, scores, c.scale * log2_e, p.block * block_tokens, last_position);
+    add_values<head_dim>(s, scores, p.v);
     if (!more)
       return;
-    b = next;
-    v.load(block + c.kv.value_offset, last - b * block_tokens + 1);
+    p.block = next;
+    p.v.load(at + c.kv.value_offset, p.last() - next * block_tokens + 1);
   }
 }
 
@@ -287,15 +300,21 @@ __global__ void __launch_bounds__(32 * warps)
   extern __shared__ __align__(16) unsigned char shared[];
   auto& m = *reinterpret_cast<merge_memory<head_dim>*>(shared);
   const int group = static_cast<int>(c.heads / c.kv_heads);
-  const int kv_heads = static_cast<int>(c.kv_heads);
-  const int items = __ldcg(count) * kv_heads;
-  bool first = true;
-  for (int item = static_cast<int>(blockIdx.x); item < items; item += static_cast<int>(gridDim.x)) {
-    const attention_piece piece = pieces[item / kv_heads];
-    const int kv_head = item % kv_heads;
+  const int items = __ldcg(count) * static_cast<int>(c.kv_heads);
+  int item = static_cast<int>(blockIdx.x);
+  warp_piece<head_dim> mine;
+  if (item < items)
+    mine.start(c, pieces, item, true);
+  wait_for_previous();
+  let_next_start();
+  while (item < items) {
     warp_state<head_dim> state;
-    attend<head_dim>(state, c, piece, kv_head, group, first);
-    first = false;
+    attend<head_dim>(state, c, mine, group);
+    const attention_piece piece = mine.piece;
+    const int kv_head = mine.kv_head;
+    item += static_cast<int>(gridDim.x);
+    if (item < items)
+      mine.start(c, pieces, item, false);
     put_warp<head_dim>(state, m);
     __syncthreads();
     const int rows = piece.token_count * group;
@@ -319,8 +338,6 @@ __global__ void __launch_bounds__(32 * warps)
       merge_pieces<head_dim>(c, piece, memory, kv_head, group, rows, m);
     __syncthreads();
   }
-  if (first) // no item: the next kernel still counts on everything before this one
-    wait_for_previous();
 }
 
 } // namespace

@@ -19,44 +19,58 @@ __global__ void embed_kernel(const T* table, const std::int32_t* ids, std::uint3
     to[i] = to_float(from[i]);
 }
 
+/// A row in quads of 4, for each thread at most so many held; what is beyond is read twice.
+constexpr unsigned quads_held = 4;
+
+template <class T>
+__device__ void put_quad(T* to, const float4& v) {
+  if constexpr (sizeof(T) == 2)
+    *reinterpret_cast<uint2*>(to) = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
+  else
+    *reinterpret_cast<float4*>(to) = v;
+}
+
+/// Requires hidden % 4 == 0.
 template <class T>
 __global__ void norm_kernel(norm_call c, T* out) {
   __shared__ float scratch[32];
+  const unsigned quads = c.hidden / 4;
   wait_for_previous();
   let_next_start();
   const std::uint64_t from = c.gather ? read_activation(&c.gather[blockIdx.x].token) : blockIdx.x;
-  const float* x = c.residual + from * c.hidden;
+  const float4* x = reinterpret_cast<const float4*>(c.residual + from * c.hidden);
   const std::uint64_t row = static_cast<std::uint64_t>(blockIdx.x) * c.hidden;
-  // The part of the row that a thread holds; what is beyond is read twice.
-  constexpr unsigned held = 8;
-  float values[held];
+  float4 values[quads_held];
   float squares = 0;
-#pragma unroll
-  for (unsigned k = 0; k < held; ++k) {
-    const unsigned i = threadIdx.x + k * blockDim.x;
-    values[k] = i < c.hidden ? read_activation(x + i) : 0.0f;
-  }
-#pragma unroll
-  for (unsigned k = 0; k < held; ++k)
-    squares += values[k] * values[k];
-  for (unsigned i = threadIdx.x + held * blockDim.x; i < c.hidden; i += blockDim.x) {
-    const float value = read_activation(x + i);
-    squares += value * value;
-  }
-  const float factor =
-      1.0f / sqrtf(block_sum(squares, scratch) / static_cast<float>(c.hidden) + c.eps);
-  const auto put = [&](unsigned i, float x_i) {
-    const float value = x_i * factor * c.weight[i];
-    out[row + i] = from_float<T>(value);
-    if (c.exact)
-      c.exact[row + i] = value;
+  const auto add = [&](const float4& v) {
+    squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
   };
 #pragma unroll
-  for (unsigned k = 0; k < held; ++k)
-    if (const unsigned i = threadIdx.x + k * blockDim.x; i < c.hidden)
+  for (unsigned k = 0; k < quads_held; ++k) {
+    const unsigned i = threadIdx.x + k * blockDim.x;
+    values[k] = i < quads ? __ldcg(x + i) : make_float4(0, 0, 0, 0);
+  }
+#pragma unroll
+  for (unsigned k = 0; k < quads_held; ++k)
+    add(values[k]);
+  for (unsigned i = threadIdx.x + quads_held * blockDim.x; i < quads; i += blockDim.x)
+    add(__ldcg(x + i));
+  const float factor =
+      1.0f / sqrtf(block_sum(squares, scratch) / static_cast<float>(c.hidden) + c.eps);
+  const auto put = [&](unsigned i, const float4& v) {
+    const float4 w = reinterpret_cast<const float4*>(c.weight)[i];
+    const float4 normed =
+        make_float4(v.x * factor * w.x, v.y * factor * w.y, v.z * factor * w.z, v.w * factor * w.w);
+    put_quad(out + row + 4 * i, normed);
+    if (c.exact)
+      put_quad(c.exact + row + 4 * i, normed);
+  };
+#pragma unroll
+  for (unsigned k = 0; k < quads_held; ++k)
+    if (const unsigned i = threadIdx.x + k * blockDim.x; i < quads)
       put(i, values[k]);
-  for (unsigned i = threadIdx.x + held * blockDim.x; i < c.hidden; i += blockDim.x)
-    put(i, read_activation(x + i));
+  for (unsigned i = threadIdx.x + quads_held * blockDim.x; i < quads; i += blockDim.x)
+    put(i, __ldcg(x + i));
 }
 
 __global__ void rope_table_kernel(const double* frequencies, std::uint32_t pairs,
@@ -124,6 +138,88 @@ __global__ void rotate_kernel(rotate_call c) {
     const float cosine = turn[2 * i], sine = turn[2 * i + 1];
     to[i] = from_float<T>(a * cosine - b * sine);
     to[i + pairs] = from_float<T>(b * cosine + a * sine);
+  }
+}
+
+/// Where a token's keys or values of one kv head go, in quads.
+template <int head_dim>
+__device__ uint2* store_kv(const rotate_call& c, int slot, unsigned kv_head,
+                           std::uint64_t side_offset) {
+  const std::uint64_t place =
+      static_cast<std::uint64_t>(slot / 16) * c.block_elements + side_offset +
+      (std::uint64_t{kv_head} * 16 + static_cast<unsigned>(slot) % 16) * head_dim;
+  return static_cast<uint2*>(c.pool) + place / 4;
+}
+
+/// The same for heads of 64 or 128 bf16: 4 neighbouring dimensions for each lane, several heads of
+/// one token one after another, which share their rotation.
+constexpr unsigned rotated_heads = 4;
+
+template <int head_dim>
+__global__ void rotate_quads_kernel(rotate_call c) {
+  constexpr unsigned lanes = head_dim / 4, at_once = 32 / lanes;
+  const unsigned all_heads = c.heads + 2 * c.kv_heads;
+  const unsigned lane = threadIdx.x % lanes;
+  const unsigned warp = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32;
+  const unsigned first_head = warp * at_once * rotated_heads + threadIdx.x % 32 / lanes;
+  const std::uint64_t token = blockIdx.x;
+  const int slot = read_activation(c.slots + token);
+  const float4* turn = reinterpret_cast<const float4*>(
+      c.rope + static_cast<std::uint64_t>(read_activation(c.positions + token)) * head_dim +
+      lane % (lanes / 2) * 8);
+  const float4 turns[2] = {turn[0], turn[1]}; // cosine, sine, cosine, sine
+  const bool low = lane < lanes / 2;
+  float4 query_norm{}, key_norm{};
+  if (c.q_norm) {
+    query_norm = reinterpret_cast<const float4*>(c.q_norm)[lane];
+    key_norm = reinterpret_cast<const float4*>(c.k_norm)[lane];
+  }
+  // All that was read until here is older than the step's kernels.
+  wait_for_previous();
+  let_next_start();
+  const uint2* x = static_cast<const uint2*>(c.qkv) + token * all_heads * lanes;
+  uint2 read[rotated_heads];
+#pragma unroll
+  for (unsigned i = 0; i < rotated_heads; ++i)
+    if (const unsigned head = first_head + i * at_once; head < all_heads)
+      read[i] = __ldcg(x + head * lanes + lane);
+#pragma unroll
+  for (unsigned i = 0; i < rotated_heads; ++i) {
+    const unsigned head = first_head + i * at_once;
+    const bool query = head < c.heads, key = !query && head < c.heads + c.kv_heads;
+    const float2 a = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&read[i].x));
+    const float2 b = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&read[i].y));
+    float v[4] = {a.x, a.y, b.x, b.y};
+    if (c.q_norm) {
+      float squares = v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + v[3] * v[3];
+      for (unsigned step = lanes / 2; step > 0; step /= 2)
+        squares += __shfl_xor_sync(0xffffffffu, squares, step);
+      const float factor = 1.0f / sqrtf(squares / static_cast<float>(head_dim) + c.eps);
+      v[0] *= factor * (query ? query_norm.x : key_norm.x);
+      v[1] *= factor * (query ? query_norm.y : key_norm.y);
+      v[2] *= factor * (query ? query_norm.z : key_norm.z);
+      v[3] *= factor * (query ? query_norm.w : key_norm.w);
+    }
+    const float cosines[4] = {turns[0].x, turns[0].z, turns[1].x, turns[1].z};
+    const float sines[4] = {turns[0].y, turns[0].w, turns[1].y, turns[1].w};
+    float turned[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const float other = __shfl_xor_sync(0xffffffffu, v[k], lanes / 2);
+      turned[k] = v[k] * cosines[k] + (low ? -other : other) * sines[k];
+    }
+    if (head >= all_heads || (!query && slot < 0))
+      continue;
+    if (!query && !key) {
+      store_kv<head_dim>(c, slot, head - c.heads - c.kv_heads, c.value_offset)[lane] = read[i];
+      continue;
+    }
+    const uint2 packed =
+        make_uint2(pack_bf16(turned[0], turned[1]), pack_bf16(turned[2], turned[3]));
+    if (query)
+      static_cast<uint2*>(c.q)[(token * c.heads + head) * lanes + lane] = packed;
+    else
+      store_kv<head_dim>(c, slot, head - c.heads, c.key_offset)[lane] = packed;
   }
 }
 
@@ -206,8 +302,12 @@ void embed(const T* table, const std::int32_t* ids, std::uint32_t tokens, std::u
 
 template <class T>
 void norm_rows(const norm_call& call, T* out, cudaStream_t stream) {
-  const unsigned threads = call.hidden > 2048 ? 1024 : row_threads;
-  launch(norm_kernel<T>, {call.rows, threads}, stream, call, out);
+  constexpr unsigned threads_max = 1024;
+  const unsigned quads = call.hidden / 4, each = quads > 512 ? quads_held : 2;
+  const unsigned threads = (quads + each - 1) / each;
+  launch(norm_kernel<T>,
+         {call.rows, threads < threads_max ? (threads + 31) / 32 * 32 : threads_max}, stream, call,
+         out);
 }
 
 void fill_rope_table(const double* frequencies, std::uint32_t pairs, std::uint32_t positions,
@@ -221,6 +321,13 @@ template <class T>
 void rotate_and_store(const rotate_call& call, cudaStream_t stream) {
   const unsigned all_heads = call.heads + 2 * call.kv_heads;
   const unsigned warps = 4;
+  if (sizeof(T) == 2 && (call.head_dim == 64 || call.head_dim == 128)) {
+    const unsigned block_heads = warps * rotated_heads * (call.head_dim == 64 ? 2 : 1);
+    launch(call.head_dim == 64 ? rotate_quads_kernel<64> : rotate_quads_kernel<128>,
+           {dim3(call.tokens, (all_heads + block_heads - 1) / block_heads), 32 * warps}, stream,
+           call);
+    return;
+  }
   launch(rotate_kernel<T>, {dim3(call.tokens, (all_heads + warps - 1) / warps), 32 * warps}, stream,
          call);
 }

@@ -1,4 +1,5 @@
 #include "gpu/kernels/attention.hpp"
+#include "gpu/kernels/barriers.cuh"
 #include "gpu/kernels/launch.cuh"
 
 namespace tokenrouter::gpu {
@@ -23,10 +24,6 @@ struct stage {
 template <int head_dim>
 __device__ int chunk_place(int row, int chunk) {
   return row * head_dim + ((chunk ^ (row & 7)) * 8);
-}
-
-__device__ inline unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
 /// 16 bytes, or zeros if not `wanted`.
@@ -189,10 +186,10 @@ __global__ void __launch_bounds__(threads)
     tile_kernel(attention_call c, const attention_tile* tiles) {
   extern __shared__ __align__(128) unsigned char shared[];
   auto* stages = reinterpret_cast<stage<head_dim>*>(shared);
-  const attention_tile tile = tiles[blockIdx.x];
+  const attention_tile tile = tiles[blockIdx.y];
   wait_for_previous();
   let_next_start();
-  const std::uint64_t head = blockIdx.y, kv_head = blockIdx.y / (c.heads / c.kv_heads);
+  const std::uint64_t head = blockIdx.x, kv_head = blockIdx.x / (c.heads / c.kv_heads);
   const std::uint64_t stride = std::uint64_t{c.heads} * head_dim;
   const std::uint64_t first =
       static_cast<std::uint64_t>(tile.first_token) * stride + head * head_dim;
@@ -230,7 +227,7 @@ __global__ void __launch_bounds__(threads)
 
 void tile_attention(const attention_call& call, const attention_tile* tiles, std::uint32_t count,
                     cudaStream_t stream) {
-  const dim3 grid(count, call.heads);
+  const dim3 grid(call.heads, count);
   if (call.head_dim == 64)
     launch(tile_kernel<64>, {grid, dim3(threads), 2 * sizeof(stage<64>)}, stream, call, tiles);
   else
@@ -240,6 +237,8 @@ void tile_attention(const attention_call& call, const attention_tile* tiles, std
 void prepare_attention() {
   cuda_check(cudaFuncSetAttribute(tile_kernel<128>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(2 * sizeof(stage<128>))));
+  if (warpgroup_attention_fits())
+    prepare_warpgroup_attention();
 }
 
 } // namespace tokenrouter::gpu

@@ -27,11 +27,12 @@ inline constexpr std::int32_t pieces_of_unit_max = 128;
 /// Neighbouring tokens of one request, long enough to share their reads of keys and values.
 struct attention_tile {
   std::int32_t first_token; ///< of the wave
-  std::int32_t token_count; ///< at most tile_tokens
+  std::int32_t token_count; ///< at most as many as the kernel takes
   std::int32_t position;    ///< of the first token
   std::int32_t table;       ///< offset of its block table
 };
-inline constexpr std::int32_t tile_tokens = 64;
+inline constexpr std::int32_t tile_tokens = 64;            ///< of tile_attention
+inline constexpr std::int32_t warpgroup_tile_tokens = 128; ///< of warpgroup_attention
 
 /// How the token after one answered position is drawn, and what else is asked of that position.
 struct draw_order {

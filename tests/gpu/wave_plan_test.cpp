@@ -57,7 +57,7 @@ std::vector<wave> cut(const step_input& in, const wave_limits& limits, const att
 void expect_attention_covers(const wave& w, const attention_plan& plan) {
   std::vector<int> covered(w.ids.size(), 0);
   for (const auto& tile : w.tiles) {
-    BOOST_TEST(tile.token_count <= tile_tokens);
+    BOOST_TEST(tile.token_count <= static_cast<int>(plan.tile_tokens));
     for (int i = 0; i < tile.token_count; ++i) {
       ++covered[tile.first_token + i];
       BOOST_TEST(w.positions[tile.first_token + i] == tile.position + i);
@@ -131,6 +131,32 @@ BOOST_AUTO_TEST_CASE(a_full_batch_of_long_contexts_is_hardly_cut) {
   const auto waves = cut(make_step(std::vector<row_wish>(64, {4095, 1, 1})), {}, plan);
   BOOST_TEST(waves.front().pieces.size() <= 64u + 66u);
   expect_attention_covers(waves.front(), plan);
+}
+
+/// Time of the busiest of the places that pieces are dealt to in turn, in blocks, beside that of an
+/// even share in one piece.
+double busiest_share(const wave& w, const attention_plan& plan) {
+  constexpr double start = 13;
+  std::vector<double> places(2 * plan.processors);
+  double total = 0;
+  std::size_t next = 0;
+  for (const auto& piece : w.pieces)
+    for (std::uint32_t head = 0; head < plan.kv_heads; ++head) {
+      places[next++ % places.size()] += start + piece.block_end - piece.block_begin;
+      total += piece.block_end - piece.block_begin;
+    }
+  return *std::ranges::max_element(places) / (start + total / static_cast<double>(places.size()));
+}
+
+BOOST_AUTO_TEST_CASE(no_processor_gets_much_more_than_its_share) {
+  const auto plan = plan_for(2);
+  for (const std::uint32_t rows : {1u, 4u, 8u, 12u, 16u, 24u, 32u, 48u, 64u})
+    for (const std::uint32_t context : {1024u, 3000u, 8192u}) {
+      const auto waves = cut(make_step(std::vector<row_wish>(rows, {context - 1, 1, 1})), {}, plan);
+      BOOST_TEST_CONTEXT(rows << " rows of " << context)
+      BOOST_TEST(busiest_share(waves.front(), plan) < 1.4);
+      expect_attention_covers(waves.front(), plan);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_prompt_longer_than_a_wave_goes_on_in_the_next_and_is_answered_once) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -272,6 +273,46 @@ void bench_rows(chain_timer& timer, const model_config& c, std::uint32_t rows) {
   }
 }
 
+/// Attention of a prompt's last `count` tokens, by both kernels there are for it.
+void bench_tiles(chain_timer& timer, const model_config& c, std::uint32_t position,
+                 std::uint32_t count) {
+  const kv_shape shape(c);
+  const std::uint32_t blocks = (position + count) / 16;
+  const auto pool = allocate(shape.block * blocks * 2);
+  fill_random(pool.as<bf16_t>(), whole_matrix(shape.block * blocks), 3, 1.0f, timer.stream());
+  std::vector<std::int32_t> table(blocks);
+  std::iota(table.begin(), table.end(), 0);
+  std::ranges::shuffle(table, std::mt19937(1));
+  const auto q = allocate(std::size_t{count} * c.heads * c.head_dim * 2), out = allocate(q.bytes());
+  const auto tables = allocate(blocks * sizeof(std::int32_t));
+  cuda_check(cudaMemcpy(tables.as(), table.data(), tables.bytes(), cudaMemcpyHostToDevice));
+  const double floor = 4.0 * c.heads * c.head_dim * count * (position + count / 2.0) / 790e6;
+  for (const bool warpgroups : {false, true}) {
+    if (warpgroups && !warpgroup_attention_fits())
+      continue;
+    const std::int32_t each = warpgroups ? warpgroup_tile_tokens : tile_tokens;
+    std::vector<attention_tile> tiles;
+    for (auto i = static_cast<std::int32_t>(count) - each; i >= 0; i -= each)
+      tiles.push_back({i, each, static_cast<std::int32_t>(position) + i, 0});
+    const auto there = allocate(tiles.size() * sizeof(attention_tile));
+    cuda_check(cudaMemcpy(there.as(), tiles.data(), there.bytes(), cudaMemcpyHostToDevice));
+    const std::string name = std::string(warpgroups ? "warpgroups " : "tiles ") +
+                             std::to_string(count) + " after " + std::to_string(position);
+    report(timer, name, c.layers, floor, [&](std::uint32_t i) {
+      (warpgroups ? warpgroup_attention : tile_attention)(
+          {.q = q.as(),
+           .kv = {pool.as(), shape.block, 2 * shape.side * i, 2 * shape.side * i + shape.side},
+           .tables = tables.as<std::int32_t>(),
+           .heads = c.heads,
+           .kv_heads = c.kv_heads,
+           .head_dim = c.head_dim,
+           .scale = 0.09f,
+           .out = out.as()},
+          there.as<attention_tile>(), static_cast<std::uint32_t>(tiles.size()), timer.stream());
+    });
+  }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -289,7 +330,10 @@ int main(int argc, char** argv) {
     return 1;
   }
   prepare_skinny_products();
+  prepare_attention();
   chain_timer timer;
+  for (const std::uint32_t position : {0u, 2048u, 6144u})
+    bench_tiles(timer, *config, position, 2048);
   for (const auto rows : batches) {
     bench_rows(timer, *config, rows);
     bench_attention(timer, *config, rows, context);
