@@ -304,7 +304,9 @@ void scheduler_state::hand_over(const row_result& r, const route_decision& decis
 }
 
 /// The pool may take its blocks from now on; what it does not need is given back at once.
-void scheduler_state::park(const row_result& r) const {
+void scheduler_state::park(const row_result& r) {
+  if (config_.drop_kv)
+    r.s.cut_kv(0);
   r.fx.park.push_back({r.s.request, r.s.kv_tokens});
   r.s.blocks.clear();
 }

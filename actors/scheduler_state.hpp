@@ -29,6 +29,7 @@ struct scheduler_config {
   std::vector<token_id> eos_tokens;            ///< of all models of the job
   std::uint32_t context_tokens_max = 0;        ///< smallest of all models of the job
   bool keep_prefixes = false;                  ///< the pool has a prefix cache
+  bool drop_kv = false;                        ///< KV is given up at a handoff, for comparison
   bool resumable = false;                      ///< tell homes where requests could be taken up
   std::uint32_t fetch_min_tokens = 0;          ///< worth fetching from a sibling; 0: nothing is
   bool measure = false;                        ///< report step times and moves to the planner
@@ -158,7 +159,7 @@ class scheduler_state {
   void note_resume(const row_result& r, model_id next) const;
   void hand_over(const row_result& r, const route_decision& decision,
                  const step_row_output& proposal);
-  void park(const row_result& r) const;
+  void park(const row_result& r);
   void fail_role(const row_result& r, const char* what);
   handoff make_handoff(const sequence& s, std::uint32_t offset) const;
   // scheduler_recall.cpp: what the loss of replicas voids.

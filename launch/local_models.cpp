@@ -31,6 +31,7 @@ local_replica make_replica(const job_config& config, const job_plan& job, replic
   replica.facts.vocabulary_fingerprint = job.vocabulary_fingerprint;
   replica.limits = {settings.max_batch_rows, settings.prefill_chunk_tokens};
   replica.keep_prefixes = settings.prefix_cache;
+  replica.drop_kv = settings.drop_kv;
   if (settings.prefix_cache && settings.prefix_fetch && settings.replicas_count > 1 &&
       settings.shards_count == 1)
     replica.fetch_min_tokens = settings.prefix_fetch_min_tokens;

@@ -33,6 +33,7 @@ scheduler_config config_of(const rank_plan& plan, const local_replica& replica) 
   config.thresholds = plan.thresholds;
   config.delay_timeout_us = plan.delay_timeout_us;
   config.keep_prefixes = replica.keep_prefixes;
+  config.drop_kv = replica.drop_kv;
   config.resumable = plan.degrade && plan.ranks > 1;
   config.fetch_min_tokens = replica.fetch_min_tokens;
   config.measure = plan.automatic.has_value();

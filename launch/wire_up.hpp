@@ -39,6 +39,7 @@ struct local_replica {
   batch_limits limits;
   std::uint32_t kv_blocks = 0;
   bool keep_prefixes = true;          ///< its pool has a prefix cache
+  bool drop_kv = false;               ///< at a handoff
   std::uint32_t fetch_min_tokens = 0; ///< fetched from siblings; 0: none is, nor given to them
   std::vector<int> cores;             ///< of its model's threads; empty: any
   shard_group group{};                ///< of its leading shard, which runs here

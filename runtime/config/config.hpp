@@ -44,6 +44,7 @@ struct model_settings {
   std::uint32_t threads = 0;                ///< CPU threads; 0 = as many as the placement leaves it
   std::uint64_t kv_cache_tokens = 0;        ///< key `kv_cache.tokens`; 0 = sized by mem_fraction
   double kv_cache_mem_fraction = 0;         ///< key `kv_cache.mem_fraction`; 0 = default
+  bool drop_kv = false;                     ///< key `kv_at_handoff`
   bool prefix_cache = true;                 ///< whole blocks of ended requests serve new ones
   bool prefix_fetch = true;                 ///< … of other replicas, too
   std::uint32_t prefix_fetch_min_tokens = 64; ///< fewer are computed rather than fetched

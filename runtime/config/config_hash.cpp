@@ -91,6 +91,7 @@ std::uint64_t config_hash(const job_config& config) {
     for (const std::uint32_t threshold : model.delayed_batching_threshold)
       hash.add(std::uint64_t{threshold});
     hash.add(std::uint64_t{model.auto_batching});
+    hash.add(std::uint64_t{model.drop_kv});
     hash.add(std::uint64_t{model.prefix_cache});
     hash.add(std::uint64_t{model.prefix_fetch});
     hash.add(std::uint64_t{model.prefix_fetch_min_tokens});

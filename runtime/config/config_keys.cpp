@@ -29,6 +29,7 @@ constexpr std::string_view keys[] = {
     "models.NAME.prefill_chunk_tokens",
     "models.NAME.max_batch_rows",
     "models.NAME.threads",
+    "models.NAME.kv_at_handoff",
     "models.NAME.prefix_cache",
     "models.NAME.prefix_fetch",
     "models.NAME.prefix_fetch_min_tokens",
@@ -90,6 +91,7 @@ constexpr std::string_view keys[] = {
     "prefill_chunk_tokens",
     "max_batch_rows",
     "threads",
+    "kv_at_handoff",
     "prefix_cache",
     "prefix_fetch",
     "prefix_fetch_min_tokens",
@@ -97,8 +99,8 @@ constexpr std::string_view keys[] = {
     "kv_cache.mem_fraction",
 };
 
-constexpr std::array<std::string_view, 8> job_wide = {
-    "compute_dtype", "prefill_chunk_tokens", "max_batch_rows",          "threads",
+constexpr std::array<std::string_view, 9> job_wide = {
+    "compute_dtype", "prefill_chunk_tokens", "max_batch_rows",          "threads", "kv_at_handoff",
     "prefix_cache",  "prefix_fetch",         "prefix_fetch_min_tokens", "kv_cache"};
 
 std::string_view last_name(std::string_view path) {

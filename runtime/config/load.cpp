@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 6> level_names = {"trace", "debug", "info
 constexpr std::array<std::string_view, 2> switch_words = {"true", "false"};
 constexpr std::array<std::string_view, 2> load_formats = {"auto", "dummy"};
 constexpr std::array<std::string_view, 2> one_kernel_words = {"off", "auto"};
+constexpr std::array<std::string_view, 2> handoff_words = {"keep", "drop"};
 constexpr std::array<std::string_view, 2> fetch_words = {"auto", "off"};
 constexpr std::array<std::string_view, 2> compute_names = {"bfloat16", "float32"};
 
@@ -107,6 +108,8 @@ class config_reader {
          out.prefill_chunk_tokens);
     take(view.child("max_batch_rows").whole(1, limits::batch_rows_max), out.max_batch_rows);
     take(view.child("threads").whole(0, 1024), out.threads);
+    if (const auto word = view.child("kv_at_handoff").one_of(handoff_words))
+      out.drop_kv = *word == "drop";
     if (const auto word = view.child("prefix_cache").one_of(switch_words))
       out.prefix_cache = *word == "true";
     if (const auto word = view.child("prefix_fetch").one_of(fetch_words))

@@ -67,6 +67,7 @@ struct bench_options {
   role_needs needs{to_set(signal::entropy), {}, 1, 1, false};
   bool resumable = false;
   std::uint32_t replicas = 1; ///< of its model
+  bool drop_kv = false;
 };
 
 class scheduler_bench {
@@ -206,6 +207,7 @@ class scheduler_bench {
     config.trace = options.trace;
     config.resumable = options.resumable;
     config.replicas = options.replicas;
+    config.drop_kv = options.drop_kv;
     return config;
   }
 };

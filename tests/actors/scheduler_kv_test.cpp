@@ -159,6 +159,25 @@ BOOST_AUTO_TEST_CASE(a_parked_request_whose_kv_was_evicted_runs_all_again_when_i
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_request_whose_kv_is_given_up_at_handoffs_runs_all_again) {
+  scheduler_bench x({.blocks = 2, .drop_kv = true});
+  x.take(scheduler_bench::admission(a, tokens(16, 1)));
+  run_to_proposal(x, 40, {route_action::go_drop, {1}, 0.9f});
+  BOOST_TEST(x.ledger.free_blocks() == 2u);
+  x.take(scheduler_bench::comeback(a, 3, 16, {50}, {16, 16, 0}, 16));
+  x.fx = {};
+  BOOST_REQUIRE(x.start());
+  BOOST_TEST(x.work.in.rows[0].start_position == 0u);
+  BOOST_TEST(x.work.in.rows[0].token_count == 17u);
+  x.finish({51});
+  BOOST_REQUIRE(x.commits().size() == 1u);
+  BOOST_TEST(x.commits()[0].position == 17u);
+  const auto done = let_go(x, a);
+  BOOST_TEST(done.computed_tokens == 33u);
+  BOOST_TEST(done.recomputed_tokens == 16u);
+  BOOST_TEST(x.state.counters().evictions == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(a_request_that_was_not_evicted_computes_each_position_once) {
   scheduler_bench x;
   x.take(scheduler_bench::admission(a, tokens(3, 1)));

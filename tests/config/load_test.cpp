@@ -120,6 +120,7 @@ models:
     threads: 2
     kv_cache: {tokens: 4096}
   large: {path: ./b/, scheduler: r2r_llm, ranks: [[3], [1]], prefix_cache: false,
+          kv_at_handoff: drop,
           delayed_batching_threshold: [1, 2, 2]}
 method: {router: r.safetensors, threshold: 0.5, switching_strategy: neural}
 trace: {directory: traces}
@@ -153,6 +154,8 @@ trace: {directory: traces}
   BOOST_TEST(large.delayed_batching_threshold == (std::vector<std::uint32_t>{1, 2, 2}),
              tt::per_element());
   BOOST_TEST(!large.prefix_cache);
+  BOOST_TEST(large.drop_kv);
+  BOOST_TEST(!small.drop_kv);
   BOOST_TEST(small.prefix_cache);
   BOOST_TEST((large.compute == compute_type::float32));
   BOOST_TEST(large.max_batch_rows == 32u);

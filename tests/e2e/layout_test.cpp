@@ -71,6 +71,23 @@ BOOST_AUTO_TEST_CASE(replicas_and_delays_change_no_token_of_any_method) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(kv_that_is_given_up_at_handoffs_changes_no_token_and_is_computed_again) {
+  const std::string options = "--concurrency 4 --max-new-tokens 48 --set prefix_cache=false";
+  const auto kept = sampled_run("r2r/abacus-xs_abacus-m", 0, options);
+  const auto dropped =
+      sampled_run("r2r/abacus-xs_abacus-m", 2, options + " --set kv_at_handoff=drop");
+  int again = 0;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const auto one = nlohmann::json::parse(kept[i]), two = nlohmann::json::parse(dropped[i]);
+    BOOST_TEST(one["token_ids"] == two["token_ids"]);
+    for (const auto& [model, usage] : two["usage"]["models"].items()) {
+      BOOST_TEST(one["usage"]["models"][model]["recomputed_tokens"] == 0);
+      again += usage["recomputed_tokens"].get<int>();
+    }
+  }
+  BOOST_TEST(again > 0);
+}
+
 namespace {
 
 /// Questions under eight long instructions in turn, so that every beginning comes again and again.
