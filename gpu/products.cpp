@@ -7,6 +7,7 @@
 #include "gpu/cuda_error.hpp"
 #include "gpu/kernels/exact_product.hpp"
 #include "gpu/kernels/rows.hpp"
+#include "gpu/kernels/warpgroup_product.hpp"
 #include "gpu/recorded_work.hpp"
 
 namespace tokenrouter::gpu {
@@ -14,6 +15,10 @@ namespace {
 
 constexpr std::uint32_t library_plans_tried = 6;
 constexpr std::uint32_t shapes_of_blocks[] = {8, 16, 32, 64};
+
+bool fuses_bias(const matrix& m, product_output output) {
+  return output == product_output::swiglu && m.bias;
+}
 
 } // namespace
 
@@ -28,14 +33,16 @@ result<products> products::create(compute_type compute, void* scratch, std::uint
       return tl::unexpected(library.error());
     p.library_ = std::move(*library);
     prepare_skinny_products();
+    p.warpgroups_ = warpgroup_products_fit();
+    if (p.warpgroups_)
+      prepare_warpgroup_products();
   }
   return p;
 }
 
 bool products::skinny_fits(const matrix& m, std::uint32_t rows, product_output output) const {
-  const bool fused_bias = output == product_output::swiglu && m.bias;
   return compute_ == compute_type::bfloat16 && rows <= skinny_rows_max && m.k % 64 == 0 &&
-         m.columns % 8 == 0 && !fused_bias;
+         m.columns % 8 == 0 && !fuses_bias(m, output);
 }
 
 std::vector<products::way> products::ways(const matrix& m, std::uint32_t rows,
@@ -45,14 +52,19 @@ std::vector<products::way> products::ways(const matrix& m, std::uint32_t rows,
     for (const std::uint32_t columns : shapes_of_blocks)
       if (m.columns % columns == 0 && (output != product_output::swiglu || columns >= 16) &&
           (columns == 8 || m.columns / columns >= processors_ / 2))
-        out.push_back({way::kind::skinny, {columns}, nullptr});
+        out.push_back({way::kind::skinny, {columns}, 1, nullptr});
   if (library_ && m.k % 8 == 0 && m.columns % 8 == 0) {
     const auto plain = output == product_output::swiglu ? product_output::operand : output;
     for (auto& plan : library_->plans({rows, m.columns, m.k, plain}, plans))
-      out.push_back({way::kind::library, {}, std::move(plan)});
+      out.push_back({way::kind::library, {}, 1, std::move(plan)});
   }
+  if (warpgroups_ && rows <= warpgroup_rows_max && m.columns % 64 == 0 && !fuses_bias(m, output))
+    for (const std::uint32_t parts : {1u, 2u, 4u, 8u})
+      if (m.k % (64 * parts) == 0 && (output != product_output::swiglu || parts < 8) &&
+          (parts == 1 || m.columns / 64 * parts <= 2 * processors_))
+        out.push_back({way::kind::warpgroup, {}, parts, nullptr});
   if (out.empty())
-    out.push_back({way::kind::exact, {}, nullptr});
+    out.push_back({});
   return out;
 }
 
@@ -98,18 +110,22 @@ void products::run(const matrix& m, std::uint32_t rows, product_output output,
 void products::enqueue(const way& w, const matrix& m, std::uint32_t rows, product_output output,
                        const product_input& input, void* y, cudaStream_t stream) const {
   const bool float32 = compute_ == compute_type::float32;
-  if (w.what == way::kind::skinny) {
-    const bool normed = input.residual && skinny_norm_fits(rows, m.k);
-    skinny_product({.weight = static_cast<const __nv_bfloat16*>(m.weight),
-                    .x = static_cast<const __nv_bfloat16*>(input.x),
-                    .residual = normed ? input.residual : nullptr,
-                    .norm_weight = input.norm_weight,
-                    .eps = input.eps,
-                    .rows = rows,
-                    .columns = m.columns,
-                    .k = m.k,
-                    .y = y},
-                   output, w.shape, stream);
+  if (w.what == way::kind::skinny || w.what == way::kind::warpgroup) {
+    const bool normed =
+        w.what == way::kind::skinny && input.residual && skinny_norm_fits(rows, m.k);
+    const skinny_call call{.weight = static_cast<const __nv_bfloat16*>(m.weight),
+                           .x = static_cast<const __nv_bfloat16*>(input.x),
+                           .residual = normed ? input.residual : nullptr,
+                           .norm_weight = input.norm_weight,
+                           .eps = input.eps,
+                           .rows = rows,
+                           .columns = m.columns,
+                           .k = m.k,
+                           .y = y};
+    if (w.what == way::kind::skinny)
+      skinny_product(call, output, w.shape, stream);
+    else
+      warpgroup_product(call, output, w.parts, stream);
   } else {
     const bool gated = output == product_output::swiglu;
     const auto plain = gated ? product_output::operand : output;

@@ -45,9 +45,10 @@ class products {
 
  private:
   struct way {
-    enum class kind : std::uint8_t { skinny, library, exact };
+    enum class kind : std::uint8_t { skinny, warpgroup, library, exact };
     kind what = kind::exact;
     skinny_shape shape{};
+    std::uint32_t parts = 1; ///< of a warpgroup's product
     std::shared_ptr<const library_plan> plan;
   };
   using key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, product_output>;
@@ -62,6 +63,7 @@ class products {
   compute_type compute_ = compute_type::bfloat16;
   void* scratch_ = nullptr;
   std::uint32_t processors_ = 1;
+  bool warpgroups_ = false;
   std::unique_ptr<library_products> library_; ///< null: float32
   std::map<key, way> chosen_;
 };

@@ -1,8 +1,7 @@
-#include <cuda.h>
-
 #include "gpu/kernels/attention.hpp"
 #include "gpu/kernels/barriers.cuh"
 #include "gpu/kernels/launch.cuh"
+#include "gpu/kernels/tensor_map.hpp"
 #include "gpu/kernels/warpgroup_math.cuh"
 
 namespace tokenrouter::gpu {
@@ -34,23 +33,6 @@ struct tile_memory {
   std::uint64_t tail; ///< the last values, before rows past the end are cleared
 };
 constexpr std::size_t alignment_bytes = 1024;
-
-__device__ inline void copy_box(bf16* to, const CUtensorMap& map, int column, int row,
-                                std::uint64_t* barrier) {
-  if constexpr (has_warpgroups)
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
-                 "l"(&map), "r"(column), "r"(row), "r"(shared_address(barrier))
-                 : "memory");
-}
-
-/// The compiler shall not move uses of sums to before this.
-template <int n>
-__device__ void hold(float (&sums)[n]) {
-#pragma unroll
-  for (int i = 0; i < n; ++i)
-    asm volatile("" : "+f"(sums[i])::"memory");
-}
 
 /// Brings the blocks of one step, a box of 16 tokens and 64 dimensions for each lane.
 template <int head_dim>
@@ -317,33 +299,10 @@ __global__ void __launch_bounds__(threads, 1)
   }
 }
 
-using encode_map = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*,
-                                const cuuint64_t*, const cuuint64_t*, const cuuint32_t*,
-                                const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
-                                CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-
-encode_map find_encoder() {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult state{};
-  cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000,
-                                              cudaEnableDefault, &state));
-  return reinterpret_cast<encode_map>(found);
-}
-
 /// The pool as rows of one token of one head. How many there are is not said: coordinates are
 /// 32-bit, and block tables hold blocks of the pool only.
 CUtensorMap map_of(const kv_view& kv, std::uint32_t head_dim) {
-  static const encode_map encode = find_encoder();
-  CUtensorMap map;
-  const cuuint64_t sizes[2] = {head_dim, 0x7fffffff};
-  const cuuint64_t row_bytes[1] = {head_dim * sizeof(bf16)};
-  const cuuint32_t box[2] = {64, block_tokens}, steps[2] = {1, 1};
-  const CUresult done =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void*>(kv.pool), sizes,
-             row_bytes, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  cuda_check(done == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue);
-  return map;
+  return tensor_map(kv.pool, 0x7fffffff, head_dim, block_tokens);
 }
 
 template <int head_dim>

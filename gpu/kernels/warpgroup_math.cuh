@@ -1,6 +1,8 @@
 #pragma once
 
+#include "gpu/kernels/barriers.cuh"
 #include "gpu/kernels/launch.cuh"
+#include "gpu/kernels/tensor_map.hpp"
 
 /// Matrix products of warpgroups (sm_90a): 64 rows over the four warps of a group, sums in
 /// registers. A thread holds of row r = 16 · warp + lane / 4 the columns 8j + 2 · (lane % 4) and
@@ -48,6 +50,16 @@ __device__ inline void show_writes() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/// A box of a tensor_map, from a column and a row on; its bytes count at the barrier.
+__device__ inline void copy_box(bf16* to, const CUtensorMap& map, int column, int row,
+                                std::uint64_t* barrier) {
+  if constexpr (has_warpgroups)
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
+                 "l"(&map), "r"(column), "r"(row), "r"(shared_address(barrier))
+                 : "memory");
+}
+
 /// Registers written before are there for the products that follow.
 __device__ inline void begin_products() {
   if constexpr (has_warpgroups)
@@ -62,6 +74,14 @@ template <int left>
 __device__ void await_products() {
   if constexpr (has_warpgroups)
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
+}
+
+/// The compiler shall not move uses of sums to before this.
+template <int n>
+__device__ void hold(float (&sums)[n]) {
+#pragma unroll
+  for (int i = 0; i < n; ++i)
+    asm volatile("" : "+f"(sums[i])::"memory");
 }
 
 #define TR_SUMS_8(s, i)                                                                            \
@@ -112,6 +132,36 @@ __device__ inline void register_product(float (&sums)[32], const unsigned (&a)[4
                  "{%32,%33,%34,%35}, %36, 1, 1, 1, 1;\n"
                  : TR_SUMS_32(sums, 0)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+/// sums[64 × 16] += a[64 × 16] · b[16 × 16]ᵀ.
+__device__ inline void shared_product(float (&sums)[8], std::uint64_t a, std::uint64_t b) {
+  if constexpr (has_warpgroups)
+    asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%0,%1,%2,%3,%4,%5,%6,%7}, "
+                 "%8, %9, 1, 1, 1, 0, 0;\n"
+                 : TR_SUMS_8(sums, 0)
+                 : "l"(a), "l"(b));
+}
+
+/// sums[64 × 32] += a[64 × 16] · b[32 × 16]ᵀ.
+__device__ inline void shared_product(float (&sums)[16], std::uint64_t a, std::uint64_t b) {
+  if constexpr (has_warpgroups)
+    asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
+                 "%16, %17, 1, 1, 1, 0, 0;\n"
+                 : TR_SUMS_8(sums, 0), TR_SUMS_8(sums, 8)
+                 : "l"(a), "l"(b));
+}
+
+/// sums[64 × 64] += a[64 × 16] · b[64 × 16]ᵀ.
+__device__ inline void shared_product(float (&sums)[32], std::uint64_t a, std::uint64_t b) {
+  if constexpr (has_warpgroups)
+    asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%"
+                 "22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
+                 "%32, %33, 1, 1, 1, 0, 0;\n"
+                 : TR_SUMS_32(sums, 0)
+                 : "l"(a), "l"(b));
 }
 
 #undef TR_SUMS_8

@@ -12,9 +12,11 @@
 #include "gpu/device_memory.hpp"
 #include "gpu/kernels/attention.hpp"
 #include "gpu/kernels/rows.hpp"
+#include "tests/gpu/gpu_sequence.hpp"
 
 using namespace tokenrouter;
 using namespace tokenrouter::gpu;
+using namespace tokenrouter::test;
 using bf16_t = __nv_bfloat16;
 
 namespace {
@@ -147,9 +149,7 @@ BOOST_AUTO_TEST_CASE(tiles_attend_as_every_query_on_its_own) {
   expect_kernel(tile_tokens, tile_attention);
 }
 
-BOOST_AUTO_TEST_CASE(warpgroups_attend_as_every_query_on_its_own) {
-  if (warpgroup_attention_fits())
-    expect_kernel(warpgroup_tile_tokens, warpgroup_attention);
-  else
-    BOOST_TEST_MESSAGE("this card or build has no warpgroups");
+BOOST_AUTO_TEST_CASE(warpgroups_attend_as_every_query_on_its_own,
+                     *boost::unit_test::precondition(has_warpgroups{})) {
+  expect_kernel(warpgroup_tile_tokens, warpgroup_attention);
 }

@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "gpu/cuda_backend.hpp"
+#include "gpu/kernels/warpgroup_product.hpp"
 #include "tests/exec/cpu/test_sequence.hpp"
 #include "tests/gpu/shard_team.hpp"
 
@@ -19,6 +20,15 @@ struct has_gpus {
   boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
     boost::test_tools::assertion_result met(gpus_here() >= wanted);
     met.message() << "needs " << wanted << " GPUs, here are " << gpus_here();
+    return met;
+  }
+};
+
+/// Likewise where the card or the build's code for it has no warpgroups.
+struct has_warpgroups {
+  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
+    boost::test_tools::assertion_result met(gpu::warpgroup_products_fit());
+    met.message() << "needs the matrix products of warpgroups (sm_90a)";
     return met;
   }
 };

@@ -275,6 +275,13 @@ BOOST_AUTO_TEST_CASE(in_bfloat16_one_kernel_gives_the_same_bits_every_time) {
   const auto b = load_on_gpu(options, pool_blocks, false, true);
   std::mt19937 random(19);
   auto requests = begin_requests(random, shape, *a, *b);
+  // What came in many tokens went through the products that each found the fastest.
+  std::vector<std::byte> bytes(a->facts().kv_bytes_per_block);
+  for (const auto& request : requests)
+    for (const block_id block : request.blocks) {
+      a->export_block(block, bytes);
+      b->import_block(block, bytes);
+    }
   while (unfinished(requests)) {
     const auto in = small_step(random, requests);
     if (in.rows.empty())
@@ -353,47 +360,4 @@ BOOST_AUTO_TEST_CASE(routing_heads_score_as_on_the_cpu) {
     BOOST_TEST_MESSAGE(kind << ": scores differ by at most " << worst);
     BOOST_TEST(worst < 1e-4);
   }
-}
-
-BOOST_AUTO_TEST_CASE(a_sibling_reads_blocks_in_place) {
-  scratch_folder folder;
-  write_random_model(folder.path(), shapes()[2].shape, 5);
-  write_random_model(folder.path() / "other", shapes()[0].shape, 5);
-  load_options options;
-  options.model_path = folder.path();
-  const auto from = load_on_gpu(options, 8), to = load_on_gpu(options, 6);
-  options.model_path = folder.path() / "other";
-  const auto other = load_on_gpu(options, 6);
-  BOOST_TEST(!other->reach_kv(from->kv_address()).has_value());
-  BOOST_TEST(!to->reach_kv({}).has_value());
-  auto source = to->reach_kv(from->kv_address());
-  BOOST_REQUIRE_MESSAGE(source.has_value(), (source ? std::string() : source.error().message));
-  std::vector<std::byte> bytes(from->facts().kv_bytes_per_block), back(bytes.size());
-  std::mt19937 random(1);
-  for (auto& b : bytes)
-    b = static_cast<std::byte>(random());
-  from->import_block(7, bytes);
-  const block_copy copies[] = {{7, 5}, {6, 4}};
-  BOOST_REQUIRE((*source)->read(copies).has_value());
-  to->export_block(5, back);
-  BOOST_TEST((back == bytes));
-  to->export_block(4, back); // as poisoned as block 6 there
-  BOOST_TEST((back == std::vector<std::byte>(bytes.size(), std::byte{0xff})));
-}
-
-BOOST_AUTO_TEST_CASE(blocks_come_back_as_they_went_and_copies_are_whole) {
-  scratch_folder folder;
-  write_random_model(folder.path(), shapes()[2].shape, 5);
-  load_options options;
-  options.model_path = folder.path();
-  const auto model = load_on_gpu(options, 8);
-  std::vector<std::byte> bytes(model->facts().kv_bytes_per_block), back(bytes.size());
-  std::mt19937 random(1);
-  for (auto& b : bytes)
-    b = static_cast<std::byte>(random());
-  model->import_block(3, bytes);
-  const block_copy copies[] = {{3, 5}, {5, 6}};
-  model->copy_blocks(copies);
-  model->export_block(6, back);
-  BOOST_TEST((back == bytes));
 }

@@ -20,6 +20,7 @@
 #include "gpu/kernels/launch.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/kernels/skinny_product.hpp"
+#include "gpu/kernels/warpgroup_product.hpp"
 #include "gpu/library_product.hpp"
 #include "gpu/wave_buffers.hpp"
 #include "runtime/exec/model_config.hpp"
@@ -114,30 +115,40 @@ void bench_products(chain_timer& timer, const model_config& c, std::uint32_t row
     const auto name = [&](const std::string& way) {
       return std::string(kind.name) + " x" + std::to_string(rows) + " " + way;
     };
+    const auto call = [&](std::uint32_t i, bool normed) {
+      return skinny_call{.weight = weights.as<bf16_t>() + elements * i,
+                         .x = x.as<bf16_t>(),
+                         .residual = normed ? residual.as<float>() : nullptr,
+                         .norm_weight = norm.as<float>(),
+                         .eps = 1e-6f,
+                         .rows = rows,
+                         .columns = kind.columns,
+                         .k = kind.k,
+                         .y = y.as()};
+    };
+    const bool gates = kind.output == product_output::swiglu;
     for (const std::uint32_t columns : {8u, 16u, 32u, 64u}) {
-      if (rows > skinny_rows_max || kind.columns % columns != 0 ||
-          (kind.output == product_output::swiglu && columns < 16))
+      if (rows > skinny_rows_max || kind.columns % columns != 0 || (gates && columns < 16))
         continue;
       for (const bool normed : {false, true}) {
         if (normed && (!kind.normed || !skinny_norm_fits(rows, kind.k)))
           continue;
         report(timer, name("ours " + std::to_string(columns) + (normed ? " normed" : "")), layers,
                floor, [&](std::uint32_t i) {
-                 skinny_product({.weight = weights.as<bf16_t>() + elements * i,
-                                 .x = x.as<bf16_t>(),
-                                 .residual = normed ? residual.as<float>() : nullptr,
-                                 .norm_weight = norm.as<float>(),
-                                 .eps = 1e-6f,
-                                 .rows = rows,
-                                 .columns = kind.columns,
-                                 .k = kind.k,
-                                 .y = y.as()},
-                                kind.output, {columns}, timer.stream());
+                 skinny_product(call(i, normed), kind.output, {columns}, timer.stream());
                });
       }
     }
-    const auto plain =
-        kind.output == product_output::swiglu ? product_output::operand : kind.output;
+    for (const std::uint32_t parts : {1u, 2u, 4u, 8u}) {
+      if (!warpgroup_products_fit() || rows > warpgroup_rows_max || kind.columns % 64 != 0 ||
+          kind.k % (64 * parts) != 0 || (gates && parts == 8))
+        continue;
+      report(timer, name("warpgroups " + std::to_string(parts)), layers, floor,
+             [&](std::uint32_t i) {
+               warpgroup_product(call(i, false), kind.output, parts, timer.stream());
+             });
+    }
+    const auto plain = gates ? product_output::operand : kind.output;
     double best = 1e9;
     for (const auto& plan : library->plans({rows, kind.columns, kind.k, plain}, 6))
       best = std::min(best, timer.us_of_each(layers, [&](std::uint32_t i) {
@@ -330,6 +341,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   prepare_skinny_products();
+  if (warpgroup_products_fit())
+    prepare_warpgroup_products();
   prepare_attention();
   chain_timer timer;
   for (const std::uint32_t position : {0u, 2048u, 6144u})
