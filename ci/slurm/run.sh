@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the shipped two-model config under a real Slurm of one node, made here of Debian's packages (munge, slurmctld,
-# slurmd) in a scratch folder, and compares the answer with that of one process. Says "skipped: why" and ends with 77
+# slurmd) in a scratch folder, compares the answer with that of one process, and kills a task of a job that may go on. Says "skipped: why" and ends with 77
 # where Slurm can't start (no root, packages missing, no way to run its daemons). Usage: ci/slurm/run.sh [PROGRAM]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -98,3 +98,20 @@ TOKENROUTER=$program sbatch --wait --ntasks=2 --overcommit --output="$scratch/ba
 }
 grep -q '"id":"a"' "$scratch/answers.jsonl" || { echo "slurm: sbatch left no answer" >&2; exit 1; }
 echo "slurm: generate.sbatch: answered"
+
+# A task is killed in the middle: with the job told to go on, the others answer what it was asked.
+for i in $(seq 120); do echo "{\"prompt\": \"Maya has $((340 + i)) stickers.\", \"max_new_tokens\": 160, \"ignore_eos\": true}"; done \
+  > "$scratch/many.jsonl"
+timeout 200 srun --mpi=pmix --no-kill --kill-on-bad-exit=0 --ntasks=3 --overcommit --cpu-bind=none \
+  sh -c "[ \$SLURM_PROCID != 2 ] || echo \$\$ > $scratch/victim; exec $program generate --config $config \
+    --set models.abacus-xs.ranks=[0] --set models.abacus-m.ranks=[1,2] --set system.on_peer_loss=degrade \
+    --prompts $scratch/many.jsonl --output $scratch/many.out.jsonl" >"$scratch/degrade.log" 2>&1 &
+job=$!
+for _ in $(seq 600); do [ -s "$scratch/many.out.jsonl" ] && break; sleep 0.1; done
+kill -KILL "$(cat "$scratch/victim")"
+wait "$job" || true # srun's own code is that of the killed task
+[ "$(wc -l < "$scratch/many.out.jsonl")" -eq 120 ] && grep -q "rank 2 is lost" "$scratch/degrade.log" || {
+  cat "$scratch/degrade.log" >&2
+  exit 1
+}
+echo "slurm: a killed task: the others answered all"
