@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the shipped two-model config under a real Slurm of one node, made here of Debian's packages (munge, slurmctld,
-# slurmd) in a scratch folder, compares the answer with that of one process, and kills a task of a job that may go on. Says "skipped: why" and ends with 77
-# where Slurm can't start (no root, packages missing, no way to run its daemons). Usage: ci/slurm/run.sh [PROGRAM]
+# slurmd) in a scratch folder: compares the answer with that of one process, and kills a task of a job that may go on.
+# Says "skipped: why" and ends with 77 where Slurm can't start (no root, packages missing, no way to run its daemons).
+# Usage: ci/slurm/run.sh [PROGRAM]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 program=$(realpath "${1:-build/release/tokenrouter}")
