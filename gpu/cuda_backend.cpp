@@ -208,16 +208,16 @@ void model_on_gpu::enqueue(const wave_bucket& bucket, std::uint32_t tiles, bool 
   const device_wave on_device = buffers_->view(bucket);
   forward_->run(on_device, bucket.tokens, tiles, has_pieces, kv_.as(), stream_);
   if (has_ends)
-    results_->run(on_device, bucket.ends, *forward_, stream_);
+    results_->run(on_device, bucket, *forward_, stream_);
 }
 
 result<void> model_on_gpu::run_wave(const step_input& in, step_output& out) {
   const auto tokens = static_cast<std::uint32_t>(wave_.ids.size());
   const auto ends = static_cast<std::uint32_t>(wave_.ends.size());
-  const wave_bucket padded{graph_size_for(tokens), graph_size_for(ends)};
+  const wave_bucket padded{graph_size_for(tokens), graph_size_for(ends), wave_.has_biases};
   const bool graph = cuda_.graphs && wave_.tiles.empty() && !wave_.answers_whole && ends > 0 &&
                      padded.tokens > 0 && padded.ends > 0;
-  const wave_bucket bucket = graph ? padded : wave_bucket{tokens, ends};
+  const wave_bucket bucket = graph ? padded : wave_bucket{tokens, ends, wave_.has_biases};
   buffers_->upload(wave_, bucket, stream_);
   if (graph) {
     if (!graphs_.has(bucket))

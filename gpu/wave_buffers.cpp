@@ -40,8 +40,9 @@ result<wave_buffers> wave_buffers::create(const wave_limits& limits,
   wave_buffers b;
   b.limits_ = limits;
   b.attention_ = attention;
-  const std::size_t bytes =
-      b.places_of({limits.tokens_max, limits.ends_max}).tables + tables_max * sizeof(std::int32_t);
+  const std::size_t bytes = b.places_of({limits.tokens_max, limits.ends_max}).tables +
+                            tables_max * sizeof(std::int32_t) +
+                            std::size_t{limits.ends_max} * draw_biases_max * sizeof(draw_bias);
   auto device = device_memory::allocate(bytes);
   if (!device)
     return tl::unexpected(device.error());
@@ -75,7 +76,7 @@ void wave_buffers::upload(const wave& w, const wave_bucket& bucket, cudaStream_t
         "wave_buffers: a wave fits its bucket");
   const places p = places_of(bucket);
   const std::size_t bytes = p.tables + w.tables.size() * sizeof(std::int32_t);
-  check(bytes <= host_.bytes(), "wave_buffers: block tables fit");
+  check(bytes <= host_.bytes(), "wave_buffers: block tables and biases fit");
   std::byte* base = host_.as();
   const auto put = [&]<class T>(std::size_t at, const std::vector<T>& from, std::size_t count,
                                 const T& padding) {
@@ -99,7 +100,9 @@ void wave_buffers::upload(const wave& w, const wave_bucket& bucket, cudaStream_t
                  .mix = -1,
                  .distribution = -1,
                  .scored = -1,
-                 .likeliest = 0});
+                 .likeliest = 0,
+                 .biases = 0,
+                 .bias_count = 0});
   *reinterpret_cast<std::int32_t*>(base + p.piece_count) =
       static_cast<std::int32_t>(w.pieces.size());
   put(p.pieces, w.pieces, w.pieces.size(), {});

@@ -13,6 +13,7 @@ namespace tokenrouter::gpu {
 struct wave_bucket {
   std::uint32_t tokens = 0;
   std::uint32_t ends = 0;
+  bool has_biases = false; ///< of some end: another kernel draws
 
   friend auto operator<=>(const wave_bucket&, const wave_bucket&) = default;
 };

@@ -1,9 +1,9 @@
 #include "gpu/wave_plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <span>
 
-#include "runtime/core/check.hpp"
 #include "runtime/core/limits.hpp"
 #include "runtime/core/philox.hpp"
 #include "runtime/exec/likelihood.hpp"
@@ -24,6 +24,16 @@ constexpr std::uint32_t pieces_at_once = 2, rounds_max = 4;
 /// What a piece costs besides its blocks, in blocks (tests/bench/gpu/README.md): its first keys are
 /// waited for and its warps meet; pieces of one unit meet.
 constexpr double piece_start_blocks = 13, piece_merge_blocks = 4;
+
+static_assert(draw_biases_max == limits::logit_biases_max);
+
+/// As an array of draw_bias.
+void append(std::vector<std::int32_t>& tables, const std::vector<logit_bias>& biases) {
+  for (const auto& one : biases) {
+    tables.push_back(one.token);
+    tables.push_back(std::bit_cast<std::int32_t>(one.bias));
+  }
+}
 
 std::uint32_t pieces_wanted_max(const attention_plan& a) {
   return std::max(1u, a.processors * pieces_at_once * rounds_max / a.kv_heads);
@@ -96,7 +106,7 @@ void wave::clear() {
   tiles.clear();
   tables.clear();
   units = partials = 0;
-  answers_whole = tells_likeliest = false;
+  answers_whole = tells_likeliest = has_biases = false;
 }
 
 wave_cutter::wave_cutter(const step_input& in, const wave_limits& limits,
@@ -135,6 +145,9 @@ std::uint32_t wave_cutter::add_tokens(wave& out, std::size_t row_number, std::ui
       (row.start_position + until + limits::block_tokens - 1) / limits::block_tokens;
   for (std::uint32_t i = 0; i < blocks; ++i)
     out.tables.push_back(static_cast<std::int32_t>(in_->block_tables[row.block_offset + i]));
+  const std::size_t biases = out.tables.size();
+  if (until > unanswered)
+    append(out.tables, row.sampling.biases);
   for (; done_tokens_ < until; ++done_tokens_) {
     const std::uint32_t at = row.start_position + done_tokens_;
     const block_id block = in_->block_tables[row.block_offset + at / limits::block_tokens];
@@ -144,18 +157,18 @@ std::uint32_t wave_cutter::add_tokens(wave& out, std::size_t row_number, std::ui
         static_cast<std::int32_t>(block * limits::block_tokens + at % limits::block_tokens));
     out.tables_of.push_back(table);
     if (done_tokens_ >= unanswered)
-      add_end(out, row_number, static_cast<std::uint32_t>(out.ids.size()) - 1,
-              done_tokens_ + 1 == row.token_count);
+      add_end(out, row_number, static_cast<std::uint32_t>(out.ids.size()) - 1, biases);
   }
   plan_attention(out, first_token, count, position, static_cast<std::uint32_t>(table));
   return count;
 }
 
-void wave_cutter::add_end(wave& out, std::size_t row_number, std::uint32_t token, bool is_last) {
+/// `biases`: where the row's are in the tables.
+void wave_cutter::add_end(wave& out, std::size_t row_number, std::uint32_t token,
+                          std::size_t biases) {
   const step_row& row = in_->rows[row_number];
   const sampling_params& s = row.sampling;
-  check(s.biases.empty(),
-        "draws on a GPU take no logit biases: they are refused where calls come in");
+  const bool is_last = done_tokens_ + 1 == row.token_count;
   const auto position = static_cast<std::uint32_t>(out.positions[token]);
   const std::uint32_t answered =
       position - (row.start_position + row.token_count - row.answered_positions);
@@ -171,7 +184,10 @@ void wave_cutter::add_end(wave& out, std::size_t row_number, std::uint32_t token
       .mix = -1,
       .distribution = -1,
       .scored = scored_token(*in_, row, answered),
-      .likeliest = static_cast<std::int32_t>(row.likeliest_count)};
+      .likeliest = static_cast<std::int32_t>(row.likeliest_count),
+      .biases = signed_of(biases),
+      .bias_count = signed_of(s.biases.size())};
+  out.has_biases = out.has_biases || !s.biases.empty();
   out.tells_likeliest = out.tells_likeliest || row.likeliest_count > 0;
   if (is_last && row.mix_weight > 0) {
     order.mix_weight = row.mix_weight;

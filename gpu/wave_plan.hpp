@@ -39,11 +39,13 @@ struct wave {
   std::vector<wave_end> ends;
   std::vector<attention_piece> pieces;
   std::vector<attention_tile> tiles;
+  /// Block ids of each row; behind them, of a row with biases, its draw_biases.
   std::vector<std::int32_t> tables;
   std::uint32_t units = 0;
   std::uint32_t partials = 0;
   bool answers_whole = false;   ///< some end wants a distribution or mixes another
   bool tells_likeliest = false; ///< some end wants likely tokens
+  bool has_biases = false;      ///< some end has
 
   void clear();
 };
@@ -59,7 +61,7 @@ class wave_cutter {
 
  private:
   std::uint32_t add_tokens(wave& out, std::size_t row_number, std::uint32_t room);
-  void add_end(wave& out, std::size_t row_number, std::uint32_t token, bool is_last);
+  void add_end(wave& out, std::size_t row_number, std::uint32_t token, std::size_t biases);
   void plan_attention(wave& out, std::uint32_t first_token, std::uint32_t count,
                       std::uint32_t position, std::uint32_t table);
   void split_units(wave& out) const;

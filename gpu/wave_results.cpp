@@ -127,8 +127,9 @@ void wave_results::compute_logits(std::uint32_t ends, forward_pass& pass, cudaSt
   join_columns(all, columns_, group_->count(), ends, logits_.as<float>(), stream);
 }
 
-void wave_results::run(const device_wave& wave, std::uint32_t ends, forward_pass& pass,
+void wave_results::run(const device_wave& wave, const wave_bucket& bucket, forward_pass& pass,
                        cudaStream_t stream) {
+  const std::uint32_t ends = bucket.ends;
   const norm_call norm{.residual = pass.residual(),
                        .weight = weights_->final_norm,
                        .gather = wave.orders,
@@ -146,6 +147,8 @@ void wave_results::run(const device_wave& wave, std::uint32_t ends, forward_pass
              .stride = vocab_legal_tokens_,
              .count = vocab_legal_tokens_,
              .orders = wave.orders,
+             .has_biases = bucket.has_biases,
+             .tables = wave.tables,
              .rows = ends,
              .top_wanted = top_wanted_,
              .top = top_.as<float>(),

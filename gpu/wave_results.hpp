@@ -35,7 +35,8 @@ class wave_results {
   result<void> prepare(const step_input& in, std::size_t distributions, cudaStream_t stream);
 
   /// Enqueues everything, and the copy of the results to `drawn()`.
-  void run(const device_wave& wave, std::uint32_t ends, forward_pass& pass, cudaStream_t stream);
+  void run(const device_wave& wave, const wave_bucket& bucket, forward_pass& pass,
+           cudaStream_t stream);
 
   /// Of the last run, once the stream has passed it.
   std::span<const drawn_row> drawn() const;

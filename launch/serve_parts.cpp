@@ -33,9 +33,6 @@ call_tools call_tools_of(const job_view& view) {
     const auto role = role_of(view.plan, {i});
     if (role)
       tools.threshold_max = std::max(tools.threshold_max, (*role)->needs().request_threshold_max);
-    if (view.config.models[i].device.gpu)
-      tools.no_logit_biases =
-          "model " + view.model_names[i] + " runs on a GPU, where draws take none";
   }
   tools.model_name =
       view.config.serve.model_name.empty() ? "tokenrouter" : view.config.serve.model_name;

@@ -1,4 +1,6 @@
 #include "gpu/kernels/draw.hpp"
+
+#include "gpu/kernels/biased_draw.cuh"
 #include "gpu/kernels/row_draw.cuh"
 
 namespace tokenrouter::gpu {
@@ -62,42 +64,28 @@ __device__ inline void fill_top_signals(const float* top, int known, std::uint32
   }
 }
 
-__device__ float probability(float z, float largest, double sum) {
-  const double own = isnan(z) ? 0 : z == largest ? 1 : exp(double{z} - double{largest});
-  return static_cast<float>(own / sum);
-}
-
 /// The token of the mixture and its probability's logarithm, over the whole cluster.
 __device__ void draw_mixture(const cg::cluster_group& cluster, const row_slice& slice,
                              const draw_call& c, const draw_order& order, float largest, double sum,
                              block_memory& m) {
   std::uint64_t best = 0;
   slice.each([&](float z, std::uint32_t token) {
-    const float own = probability(z, largest, sum);
-    const float p = __fadd_rn(__fmul_rn(1 - order.mix_weight, c.mixes[order.mix + token]),
-                              __fmul_rn(order.mix_weight, own));
+    const float p = mixed_probability(c.mixes, order, z, token, largest, sum);
     const std::uint64_t here = candidate(p, token);
     best = here > best ? here : best;
   });
-  __syncthreads();
-  best = block_most(best, m.scratch_u64);
-  if (threadIdx.x == 0)
-    m.mixed_best = best;
-  cluster.sync();
-  for (unsigned i = 0; i < cluster.num_blocks(); ++i) {
-    const std::uint64_t other = *cluster.map_shared_rank(&m.mixed_best, i);
-    best = other > best ? other : best;
-  }
+  best = cluster_most(cluster, best, m);
   if (threadIdx.x == 0) {
     m.out.token = static_cast<int>(token_of(best));
     m.out.logprob = logf(logit_of(best));
   }
 }
 
-/// What the first thread block adds once the row's sums and candidates are known.
+/// What the first thread block adds once the row's sums and candidates are known. `token`: of a
+/// row that is not mixed; −1: not drawn yet.
 __device__ void finish_row(const draw_call& c, const draw_state& s, std::uint64_t row,
                            const row_extremes& extremes, const row_sums& sums, int kept, bool mixed,
-                           block_memory& m) {
+                           int token, block_memory& m) {
   float* top = c.top + row * kept_logits_max;
   const int nans = static_cast<int>(extremes.nans);
   for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(kept_logits_max);
@@ -107,25 +95,10 @@ __device__ void finish_row(const draw_call& c, const draw_state& s, std::uint64_
                                        : -INFINITY;
   __syncthreads();
   if (!mixed) {
-    const bool draws = s.order.temperature > 0 && isfinite(s.largest);
-    int token = s.largest == -INFINITY ? 0 : static_cast<int>(token_of(extremes.best));
-    if (draws) {
-      for (int i = static_cast<int>(threadIdx.x); i < s.candidates; i += draw_threads) {
-        const double z = logit_of(m.candidates[i]);
-        m.weights[i] =
-            z == s.largest ? 1 : exp((z - double{s.largest}) / double{s.order.temperature});
-      }
-      __syncthreads();
-      if (threadIdx.x == 0)
-        m.out.token = draw_of_candidates(s, m);
-      __syncthreads();
-      token = m.out.token;
-      __syncthreads();
-      if (token < 0)
-        token = draw_of_row(s, m.select);
-    }
+    if (token < 0)
+      token = draw_token(s, extremes, m);
     if (threadIdx.x == 0) {
-      const float z = s.row[token];
+      const float z = __ldcg(s.row + token);
       const double difference = z == s.largest || isnan(z) ? 0 : double{z} - double{s.largest};
       m.out.token = token;
       m.out.logprob = static_cast<float>(difference - log(sums.sum));
@@ -137,7 +110,7 @@ __device__ void finish_row(const draw_call& c, const draw_state& s, std::uint64_
     return static_cast<float>(difference - log(sums.sum));
   };
   if (threadIdx.x == 0 && s.order.scored >= 0)
-    m.out.scored_logprob = logprob_of(s.row[s.order.scored]);
+    m.out.scored_logprob = logprob_of(__ldcg(s.row + s.order.scored));
   for (int i = static_cast<int>(threadIdx.x); i < s.order.likeliest; i += draw_threads)
     c.likeliest[row * likeliest_max + i] =
         i < s.candidates ? likely_token{static_cast<int>(token_of(m.candidates[i])),
@@ -156,6 +129,8 @@ __device__ void finish_row(const draw_call& c, const draw_state& s, std::uint64_
     reinterpret_cast<int*>(&c.out[row])[threadIdx.x] = reinterpret_cast<int*>(&m.out)[threadIdx.x];
 }
 
+/// `has_biases`: some row has. Other steps keep the registers that this takes.
+template <bool has_biases>
 __global__ void __launch_bounds__(draw_threads) draw_kernel(draw_call c) {
   extern __shared__ __align__(16) unsigned char shared[];
   auto& m = *reinterpret_cast<block_memory*>(shared);
@@ -166,10 +141,18 @@ __global__ void __launch_bounds__(draw_threads) draw_kernel(draw_call c) {
   const draw_order order = c.orders[row];
   if (threadIdx.x < sizeof(drawn_row) / sizeof(int))
     reinterpret_cast<int*>(&m.out)[threadIdx.x] = 0;
-  row_slice slice;
-  slice.open(c.logits + row * c.stride, static_cast<int>(c.count),
-             c.stride % 4 == 0 && c.count % 4 == 0, cluster.block_rank(), cluster.num_blocks());
+  const int count = static_cast<int>(c.count);
+  float* logits = c.logits + row * c.stride;
+  const bool aligned = c.stride % 4 == 0 && c.count % 4 == 0;
   const bool mixed = order.mix >= 0 && order.mix_weight > 0;
+  const bool biased = has_biases && order.bias_count > 0;
+  const biased_row biased_logits{logits, count, aligned, order,
+                                 reinterpret_cast<const draw_bias*>(c.tables + order.biases)};
+  int token = -1;
+  if (biased && !mixed)
+    token = draw_biased(cluster, biased_logits, m);
+  row_slice slice;
+  slice.open(logits, count, aligned, cluster.block_rank(), cluster.num_blocks());
   int kept = order.signals & wants_heads ? static_cast<int>(c.top_wanted) : 0;
   if (order.signals & wants_top_entropy)
     kept = max(kept, top_entropy_count);
@@ -177,7 +160,7 @@ __global__ void __launch_bounds__(draw_threads) draw_kernel(draw_call c) {
     kept = max(kept, evidence_count);
   kept = max(kept, order.likeliest);
   if (order.temperature > 0)
-    kept = max(kept, 64);
+    kept = max(kept, drawn_candidates);
   const row_extremes extremes = find_extremes(cluster, slice, kept, m);
   const row_sums sums = add_up(cluster, slice, extremes, order.temperature, kept > 0, m);
   const float largest = largest_of(extremes);
@@ -188,15 +171,17 @@ __global__ void __launch_bounds__(draw_threads) draw_kernel(draw_call c) {
   int candidates = 0;
   if (kept > 0 && cluster.block_rank() == 0)
     candidates = gather_candidates(cluster, kept, m);
-  if (mixed)
+  if (mixed && biased)
+    draw_biased_mixture(cluster, slice, biased_logits, c.mixes, largest, sums.sum, m);
+  else if (mixed)
     draw_mixture(cluster, slice, c, order, largest, sums.sum, m);
   cluster.sync(); // until here other blocks read this one's memory
   if (cluster.block_rank() != 0)
     return;
   if (candidates < 0)
-    candidates = select_candidates(slice.row, static_cast<int>(c.count), kept, m);
-  finish_row(c, {slice.row, static_cast<int>(c.count), order, candidates, largest, sums.total}, row,
-             extremes, sums, kept, mixed, m);
+    candidates = select_candidates(logits, count, kept, m);
+  finish_row(c, {logits, count, order, candidates, largest, sums.total}, row, extremes, sums, kept,
+             mixed, token, m);
 }
 
 } // namespace
@@ -204,13 +189,15 @@ __global__ void __launch_bounds__(draw_threads) draw_kernel(draw_call c) {
 void draw_rows(const draw_call& call, cudaStream_t stream) {
   // Many rows keep all processors busy with fewer blocks each.
   const unsigned blocks = call.rows <= 16 ? cluster_blocks_max : call.rows <= 32 ? 4 : 2;
-  launch(draw_kernel, {dim3(call.rows * blocks), dim3(draw_threads), sizeof(block_memory), blocks},
-         stream, call);
+  launch(call.has_biases ? draw_kernel<true> : draw_kernel<false>,
+         {dim3(call.rows * blocks), dim3(draw_threads), sizeof(block_memory), blocks}, stream,
+         call);
 }
 
 void prepare_draws() {
-  cuda_check(cudaFuncSetAttribute(draw_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(sizeof(block_memory))));
+  for (const auto kernel : {draw_kernel<false>, draw_kernel<true>})
+    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(sizeof(block_memory))));
 }
 
 } // namespace tokenrouter::gpu

@@ -13,10 +13,12 @@ namespace tokenrouter::gpu {
 inline constexpr std::uint32_t kept_logits_max = 128;
 
 struct draw_call {
-  const float* logits; ///< [rows][stride]
+  float* logits; ///< [rows][stride]; changed where a row has biases, until its token is drawn
   std::uint64_t stride;
-  std::uint32_t count;      ///< of a row: the vocabulary legal for sampling
-  const draw_order* orders; ///< [rows]
+  std::uint32_t count;        ///< of a row: the vocabulary legal for sampling
+  const draw_order* orders;   ///< [rows]
+  bool has_biases;            ///< some order has
+  const std::int32_t* tables; ///< what the orders' biases are offsets into
   std::uint32_t rows;
   std::uint32_t top_wanted; ///< at most kept_logits_max
   float* top;               ///< [rows][kept_logits_max]: the first top_wanted, descending

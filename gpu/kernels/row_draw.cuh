@@ -5,6 +5,9 @@
 /// Draws of one row, by the first thread block of its cluster.
 namespace tokenrouter::gpu {
 
+/// Entries that are sorted for a draw at a temperature, at least.
+constexpr int drawn_candidates = 64;
+
 struct draw_state {
   const float* row;
   int count;
@@ -132,6 +135,51 @@ __device__ inline int select_candidates(const float* row, int count, int wanted,
   }
   sort_descending(m.candidates, candidates_of_block);
   return wanted;
+}
+
+/// The token of a row whose sums and candidates are known; for all threads.
+__device__ inline int draw_token(const draw_state& s, const row_extremes& extremes,
+                                 block_memory& m) {
+  if (!(s.order.temperature > 0 && isfinite(s.largest)))
+    return s.largest == -INFINITY ? 0 : static_cast<int>(token_of(extremes.best));
+  for (int i = static_cast<int>(threadIdx.x); i < s.candidates; i += draw_threads) {
+    const double z = logit_of(m.candidates[i]);
+    m.weights[i] = z == s.largest ? 1 : exp((z - double{s.largest}) / double{s.order.temperature});
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+    m.out.token = draw_of_candidates(s, m);
+  __syncthreads();
+  const int token = m.out.token;
+  __syncthreads();
+  return token < 0 ? draw_of_row(s, m.select) : token;
+}
+
+__device__ inline float probability(float z, float largest, double sum) {
+  const double own = isnan(z) ? 0 : z == largest ? 1 : exp(double{z} - double{largest});
+  return static_cast<float>(own / sum);
+}
+
+/// Of a token, in the row's own distribution mixed with the other model's.
+__device__ inline float mixed_probability(const float* mixes, const draw_order& order, float z,
+                                          std::uint32_t token, float largest, double sum) {
+  return __fadd_rn(__fmul_rn(1 - order.mix_weight, mixes[order.mix + token]),
+                   __fmul_rn(order.mix_weight, probability(z, largest, sum)));
+}
+
+/// The largest over the whole cluster.
+__device__ inline std::uint64_t cluster_most(const cg::cluster_group& cluster, std::uint64_t x,
+                                             block_memory& m) {
+  __syncthreads();
+  x = block_most(x, m.scratch_u64);
+  if (threadIdx.x == 0)
+    m.mixed_best = x;
+  cluster.sync();
+  for (unsigned i = 0; i < cluster.num_blocks(); ++i) {
+    const std::uint64_t other = *cluster.map_shared_rank(&m.mixed_best, i);
+    x = other > x ? other : x;
+  }
+  return x;
 }
 
 } // namespace tokenrouter::gpu

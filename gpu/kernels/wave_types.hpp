@@ -48,7 +48,16 @@ struct draw_order {
   std::int32_t distribution; ///< offset into the distributions, -1: not asked for
   std::int32_t scored;       ///< token whose likelihood is asked for, -1: none
   std::int32_t likeliest;    ///< how many of the likeliest tokens are, at most likeliest_max
+  std::int32_t biases;       ///< offset of its draw_biases into the wave's tables
+  std::int32_t bias_count;   ///< at most draw_biases_max
 };
+
+/// Added to a token's logit before the draw. An order's are by token, each once.
+struct draw_bias {
+  std::int32_t token;
+  float bias;
+};
+inline constexpr int draw_biases_max = 300;
 
 inline constexpr int head_scores_max = 4;
 inline constexpr int likeliest_max = 32;

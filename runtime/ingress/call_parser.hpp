@@ -18,8 +18,7 @@ struct call_tools {
   result<chat_template> form = fail(errc::not_found, "there is no chat template");
   std::string model_name;                 ///< of the job as a whole
   std::vector<std::string> single_models; ///< each may be asked for alone; index = model_id
-  double threshold_max = 0;    ///< of the routing method; 0: it has none that a call may set
-  std::string no_logit_biases; ///< why they can't be had; empty: they can
+  double threshold_max = 0; ///< of the routing method; 0: it has none that a call may set
 
   /// A chat without tools.
   result<std::string> render(const std::vector<chat_message>& messages,

@@ -56,9 +56,6 @@ void read_biases(field_reader& in, const call_tools& tools, sampling_params& out
   if (!given->is_object() || given->size() > limits::logit_biases_max)
     return in.fault(field, "must be an object of at most " +
                                std::to_string(limits::logit_biases_max) + " token ids");
-  if (!given->empty() && !tools.no_logit_biases.empty())
-    return in.fault({400, "'" + field + "' is not supported: " + tools.no_logit_biases, field,
-                     "unsupported_parameter", 0});
   for (const auto& [name, value] : given->items()) {
     const auto token = token_of(name, *tools.words);
     if (!token)

@@ -1,3 +1,4 @@
+#include <bit>
 #include <random>
 #include <set>
 
@@ -192,6 +193,39 @@ BOOST_AUTO_TEST_CASE(answered_positions_are_numbered_over_all_waves) {
   const std::vector<std::pair<std::size_t, std::size_t>> wanted{
       {0, 0}, {0, 1}, {0, 2}, {0, last}, {1, 3}, {1, 4}, {1, last}, {2, last}};
   BOOST_TEST((ends == wanted));
+}
+
+BOOST_AUTO_TEST_CASE(biases_stand_behind_the_blocks_of_their_row_where_it_is_answered) {
+  auto in = make_step({{0, 40, 3}, {0, 5, 1}, {90, 1, 1}});
+  in.rows[0].sampling.biases = {{3, -100.0f}, {7, 0.5f}};
+  in.rows[2].sampling.biases = {{1, 2.0f}};
+  const auto waves = cut(in, {.tokens_max = 38, .ends_max = 8}, plan_for(8));
+  BOOST_REQUIRE_EQUAL(waves.size(), 2u); // 38 tokens of row 0; 2 more and the others
+  const auto biases_of = [](const wave& w, const draw_order& order) {
+    std::vector<logit_bias> found;
+    for (int i = 0; i < order.bias_count; ++i) {
+      const auto* one = w.tables.data() + order.biases + 2 * i;
+      found.push_back({one[0], std::bit_cast<float>(one[1])});
+    }
+    return found;
+  };
+  std::size_t rows[] = {0, 0, 0, 1, 2}, end = 0;
+  for (const auto& w : waves) {
+    BOOST_TEST(w.has_biases);
+    for (const auto& order : w.orders)
+      BOOST_TEST((biases_of(w, order) == in.rows[rows[end++]].sampling.biases));
+  }
+  BOOST_TEST(end == std::size(rows));
+  BOOST_TEST(waves[0].tables.size() == 3u + 4u);
+  BOOST_TEST(waves[1].tables.size() == 3u + 4u + 1u + 6u + 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_chunk_that_is_not_answered_takes_no_biases_along) {
+  auto in = make_step({{0, 40, 0}});
+  in.rows[0].sampling.biases = {{3, -100.0f}};
+  const auto waves = cut(in, {}, plan_for(8));
+  BOOST_TEST(!waves.front().has_biases);
+  BOOST_TEST(waves.front().tables.size() == 3u);
 }
 
 BOOST_AUTO_TEST_CASE(random_steps_are_covered_once_whatever_the_limits) {

@@ -263,7 +263,9 @@ void bench_rows(chain_timer& timer, const model_config& c, std::uint32_t rows) {
                                                     .mix = -1,
                                                     .distribution = -1,
                                                     .scored = -1,
-                                                    .likeliest = 0});
+                                                    .likeliest = 0,
+                                                    .biases = 0,
+                                                    .bias_count = 0});
     const auto there = allocate(rows * sizeof(draw_order));
     cuda_check(cudaMemcpy(there.as(), orders.data(), there.bytes(), cudaMemcpyHostToDevice));
     report(timer, "draw x" + std::to_string(rows) + " signals " + std::to_string(signals), 8, 0,
@@ -272,6 +274,8 @@ void bench_rows(chain_timer& timer, const model_config& c, std::uint32_t rows) {
                         .stride = c.vocab_tokens,
                         .count = c.vocab_tokens,
                         .orders = there.as<draw_order>(),
+                        .has_biases = false,
+                        .tables = nullptr,
                         .rows = rows,
                         .top_wanted = 100,
                         .top = top.as<float>(),
