@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 """Writes what a job over two shapes without weights needs: a folder for each model (config.json of
 shapes/, a tokenizer that has as many tokens as the shape's vocabulary), a prompts file with random
-token ids, pair.yaml, in which the large model writes a given share of the tokens, and small.yaml and
-large.yaml, in which one of them writes all, and one file for each other method.
+token ids, pair.yaml, in which the large model writes a given share of the tokens, small.yaml and large.yaml, in
+which one of them writes all, one file for each other method and strategy, and the heads they read, with
+random weights, in heads/.
 
 Usage: make_pair.py OUT [--small qwen3-0.6b] [--large qwen3-32b] [--prompts 64] [--tokens 1024]
+
+A shape may also be a folder with a config.json.
 """
 import argparse
 import json
 import pathlib
 import random
 import shutil
+
+import random_heads
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOKENIZER = HERE.parents[2] / "examples/models/abacus/abacus-xs"
@@ -28,20 +33,51 @@ method:
 """
 
 
-# Short configs of the other methods over the pair: what follows `method:`, and the models' roles.
-METHODS = {
-    "r2r-entropy": ("r2r", "{switching_strategy: entropy, threshold: 0.98}", "r2r_slm", "r2r_llm"),
-    "r2r-immediate": ("r2r", "{switching_strategy: immediate, aleatoric_threshold: 2.19, "
-                             "entropy_threshold: 0.98}", "r2r_slm", "r2r_llm"),
-    "rstitch": ("rstitch", "{entropy_unit: nats, threshold: 11.5}", "rstitch_slm", "rstitch_llm"),
-    "glimprouter": ("glimprouter", "{threshold: 0.1, step_tokens_max: 12}", "glimprouter_slm",
-                    "glimprouter_llm"),
-    "me": ("me", "{weights: [0.5, 0.5]}", None, None),
-    "query-level": ("query-level", "{score_source: hash, threshold: 0.5}", None, None),
-    "random-request": ("random-request", "{reference_share: 0.5}", None, None),
-    "speculate": ("speculate", "{draft_tokens: 4}", "speculate_slm", "speculate_llm"),
-    "cascade": ("cascade", "{thresholds: [0.98]}", None, None),
+WINDOW_TOKENS = 3
+ROLES = {
+    "r2r": ("r2r_slm", "r2r_llm"),
+    "citer": ("citer_slm", "citer_llm"),
+    "co-llm": ("collm_base", "collm_assist"),
+    "rstitch": ("rstitch_slm", "rstitch_llm"),
+    "glimprouter": ("glimprouter_slm", "glimprouter_llm"),
+    "speculate": ("speculate_slm", "speculate_llm"),
 }
+
+# Short configs of the other methods over the pair: what follows `method:`, by file name, which begins
+# with the method's. {heads}: the folder of heads.
+METHODS = {
+    "r2r-entropy": "{{switching_strategy: entropy, threshold: 0.98}}",
+    "r2r-immediate": "{{switching_strategy: immediate, aleatoric_threshold: 2.19, entropy_threshold: 0.98}}",
+    "r2r-momentum": "{{switching_strategy: momentum, aleatoric_threshold: 2.22}}",
+    "r2r-single_rolling_window": "{{switching_strategy: single_rolling_window, aleatoric_threshold: 2.22}}",
+    "r2r-duo_rolling_window": "{{switching_strategy: duo_rolling_window, aleatoric_threshold: 2.22}}",
+    "r2r-random": "{{switching_strategy: random, reference_share: 0.35}}",
+    "r2r-neural": "{{switching_strategy: neural, router: {heads}/r2r.safetensors}}",
+    "r2r-neural_rolling_window": "{{switching_strategy: neural_rolling_window, "
+                                 "router: {heads}/r2r.safetensors}}",
+    "r2r-neural_multi_input": "{{switching_strategy: neural_multi_input, "
+                              f"window_tokens: {WINDOW_TOKENS}, "
+                              "router: {heads}/r2r_multi.safetensors}}",
+    "citer": "{{router: {heads}/citer.safetensors}}",
+    "citer-unfolded": "{{head_form: unfolded, router: {heads}/citer.safetensors}}",
+    "co-llm": "{{router: {heads}/collm.safetensors}}",
+    "co-llm-compose": "{{combine: compose, router: {heads}/collm.safetensors}}",
+    "rstitch": "{{entropy_unit: nats, threshold: 11.5}}",
+    "rstitch-head": "{{entropy_unit: nats, threshold: 11.5, router: {heads}/rstitch.safetensors}}",
+    "glimprouter": "{{threshold: 0.1, step_tokens_max: 12}}",
+    "me": "{{weights: [0.5, 0.5]}}",
+    "query-level": "{{score_source: hash, threshold: 0.5}}",
+    "query-level-entropy": "{{score_source: entropy, threshold: 0.9}}",
+    "query-level-head": "{{score_source: head, head_kind: r2r, threshold: 0.5, "
+                        "router: {heads}/r2r.safetensors}}",
+    "random-token-markov": "{{random_mode: markov, small_to_large_share: 0.3, large_to_small_share: 0.5}}",
+    "random-request": "{{reference_share: 0.5}}",
+    "speculate": "{{draft_tokens: 4}}",
+    "cascade": "{{thresholds: [0.98]}}",
+}
+
+METHOD_NAMES = ("random-request", "random-token", "query-level", "glimprouter", "speculate", "cascade",
+                "rstitch", "co-llm", "citer", "r2r", "me")
 
 SINGLE = """\
 # One of the pair alone.
@@ -64,7 +100,17 @@ def write_model(shape, folder):
     for token in range(known, config["vocab_size"]):
         tokenizer["model"]["vocab"][f"unused{token}"] = token
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False))
-    return config["vocab_size"]
+    return config
+
+
+def method_config(out, name, keys):
+    method = next(m for m in METHOD_NAMES if name == m or name.startswith(m + "-"))
+    lines = [f"system: {{entry_model: small, method: {method}}}", "models:"]
+    for model, role in zip(("small", "large"), ROLES.get(method, (None, None))):
+        scheduler = f", scheduler: {role}" if role else ""
+        lines.append(f'  {model}: {{path: {out / model}, device: "cuda:0", load_format: dummy{scheduler}}}')
+    lines += [f"method: {keys.format(heads=out / 'heads')}", "prefill_chunk_tokens: 2048", ""]
+    return "\n".join(lines)
 
 
 def main():
@@ -76,22 +122,17 @@ def main():
     parser.add_argument("--tokens", type=int, default=1024)
     options = parser.parse_args()
     out = options.out.resolve()
-    vocabulary = min(write_model(options.small, out / "small"), write_model(options.large, out / "large"))
+    small, large = (write_model(getattr(options, name), out / name) for name in ("small", "large"))
+    vocabulary = min(small["vocab_size"], large["vocab_size"])
+    random_heads.write_heads(out / "heads", small["hidden_size"], WINDOW_TOKENS)
     draw = random.Random(1)
     with open(out / "prompts.jsonl", "w") as file:
         for i in range(options.prompts):
             ids = [draw.randrange(vocabulary) for _ in range(options.tokens)]
             file.write(json.dumps({"id": str(i), "prompt_token_ids": ids, "ignore_eos": True}) + "\n")
     (out / "pair.yaml").write_text(CONFIG.format(small=out / "small", large=out / "large"))
-    for name, (method, keys, small_role, large_role) in METHODS.items():
-        models = ""
-        for model, role in (("small", small_role), ("large", large_role)):
-            scheduler = f", scheduler: {role}" if role else ""
-            models += (f'  {model}: {{path: {out / model}, device: "cuda:0", load_format: dummy'
-                       f"{scheduler}}}\n")
-        (out / f"{name}.yaml").write_text(f"system: {{entry_model: small, method: {method}}}\n"
-                                          f"models:\n{models}method: {keys}\n"
-                                          "prefill_chunk_tokens: 2048\n")
+    for name, keys in METHODS.items():
+        (out / f"{name}.yaml").write_text(method_config(out, name, keys))
     for name in ("small", "large"):
         (out / f"{name}.yaml").write_text(SINGLE.format(name=name, path=out / name))
 
