@@ -40,8 +40,11 @@ constexpr std::uint32_t processors_max = 160;
 /// The driver's context, cuBLASLt with its workspace, graphs: what estimates add for a model.
 constexpr std::uint64_t reserved_bytes = std::uint64_t{1} << 30;
 
-std::uint64_t kv_block_bytes(const model_config& config, compute_type compute) {
-  return kv_shape(config).block * element_bytes(compute);
+result<kv_shape> kv_shape_of(const load_options& options, const model_config& config) {
+  const auto floats = window_record_floats(options.heads, config.hidden_size);
+  if (!floats)
+    return tl::unexpected(floats.error());
+  return kv_shape(config, options.compute, *floats);
 }
 
 /// Block ids of one wave, at most: every row with a full context.
@@ -122,14 +125,17 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
   if (!weights)
     return tl::unexpected(weights.error());
   model->weights_ = std::move(*weights);
+  const auto kv = kv_shape_of(options, c);
+  if (!kv)
+    return tl::unexpected(kv.error());
   auto pass =
-      forward_pass::create(c, model->weights_, model->limits_, processors,
+      forward_pass::create(c, model->weights_, *kv, model->limits_, processors,
                            cuda.one_kernel.value_or(true), model->group_.get(), model->stream_);
   if (!pass)
     return tl::unexpected(pass.error());
   model->forward_.emplace(std::move(*pass));
-  auto results = wave_results::create(options, c, model->weights_, model->limits_.ends_max,
-                                      legal_tokens(options, c), model->group_.get());
+  auto results = wave_results::create(options, c, model->weights_, *kv, model->limits_.ends_max,
+                                      model->group_.get());
   if (!results)
     return tl::unexpected(results.error());
   model->results_.emplace(std::move(*results));
@@ -143,7 +149,7 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
                    .eos_tokens = c.eos_tokens,
                    .weight_bytes = model->weights_.bytes.bytes() + model->forward_->bytes() +
                                    model->results_->bytes(),
-                   .kv_bytes_per_block = kv_block_bytes(c, options.compute),
+                   .kv_bytes_per_block = kv->block * element_bytes(options.compute),
                    .kernels =
                        "cuda sm_" + std::to_string(device->major) + std::to_string(device->minor)};
   if (model->group_)
@@ -208,7 +214,7 @@ void model_on_gpu::enqueue(const wave_bucket& bucket, std::uint32_t tiles, bool 
   const device_wave on_device = buffers_->view(bucket);
   forward_->run(on_device, bucket.tokens, tiles, has_pieces, kv_.as(), stream_);
   if (has_ends)
-    results_->run(on_device, bucket, *forward_, stream_);
+    results_->run(on_device, bucket, *forward_, kv_.as(), stream_);
 }
 
 result<void> model_on_gpu::run_wave(const step_input& in, step_output& out) {
@@ -261,7 +267,8 @@ result<void> model_on_gpu::run_wave(const step_input& in, step_output& out) {
 void model_on_gpu::step(const step_input& in, step_output& out) {
   const std::uint64_t began_us = monotonic_us();
   const std::uint32_t legal = results_->vocab_legal_tokens();
-  check_step(in, {blocks_, config_.context_tokens_max, config_.vocab_tokens, legal, false});
+  check_step(in, {blocks_, config_.context_tokens_max, config_.vocab_tokens, legal,
+                  results_->reads_window()});
   copy_blocks(in.copies);
   lay_out_results(in, legal, out);
   if (auto room = results_->prepare(in, out.distributions.size(), stream_); !room)
@@ -366,6 +373,9 @@ result<model_memory> estimate_cuda_memory(const load_options& options) {
     if (auto found = find_model_tensors(*files, *whole); !found)
       return tl::unexpected(found.error());
   }
+  const auto kv = gpu::kv_shape_of(options, *config);
+  if (!kv)
+    return tl::unexpected(kv.error());
   const gpu::wave_limits waves;
   model_memory needed{
       .weight_bytes = gpu::weight_memory_bytes(*config, options.compute) +
@@ -373,7 +383,7 @@ result<model_memory> estimate_cuda_memory(const load_options& options) {
                       std::uint64_t{waves.ends_max} * legal_tokens(options, *config) *
                           sizeof(float) * (options.group.count > 1 ? 2 : 1) +
                       gpu::reserved_bytes,
-      .kv_bytes_per_block = gpu::kv_block_bytes(*config, options.compute)};
+      .kv_bytes_per_block = kv->block * gpu::element_bytes(options.compute)};
   const auto heads = heads_memory_bytes(options.heads);
   if (!heads)
     return tl::unexpected(heads.error());

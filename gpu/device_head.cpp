@@ -49,8 +49,8 @@ head_activation activation_of(head_step::activation a) {
 
 } // namespace
 
-result<device_head> device_head::create(const head_program& program,
-                                        std::uint32_t top_logits_wanted, std::uint32_t rows_max) {
+result<device_head> device_head::create(const routing_head& source, std::uint32_t rows_max) {
+  const head_program program = source.program();
   device_head head;
   float_stack stack;
   struct places {
@@ -97,7 +97,8 @@ result<device_head> device_head::create(const head_program& program,
   head.weights_ = std::move(*weights);
   head.workspace_ = std::move(*workspace);
   head.floats_ = program.floats;
-  head.top_count_ = top_logits_wanted;
+  head.top_count_ = source.top_logits_wanted();
+  head.window_positions_ = source.window_positions();
   head.output_at_ = program.output_at;
   head.hidden_at_ = program.hidden_at;
   head.embedding_at_ = program.embedding_at;
@@ -105,29 +106,46 @@ result<device_head> device_head::create(const head_program& program,
   return head;
 }
 
-void device_head::run(const head_sources& from, std::uint32_t index, std::uint32_t rows,
-                      cudaStream_t stream) const {
-  const head_rows all{workspace_.as<float>(), floats_, rows};
+void device_head::fill_inputs(const device_wave& wave, const head_sources& from,
+                              const head_rows& rows, cudaStream_t stream) const {
+  const bool has_window = window_positions_ > 1;
   const head_input_call input{.hidden = from.hidden,
                               .hidden_size = from.hidden_size,
-                              .hidden_at = hidden_at_,
+                              .hidden_at = has_window ? head_program::unused : hidden_at_,
                               .embeddings = from.embeddings,
                               .embedding_at = embedding_at_,
                               .top = from.top,
                               .top_count = top_count_,
-                              .top_at = top_at_,
+                              .top_at = has_window ? head_program::unused : top_at_,
                               .drawn = from.drawn};
   if (from.bf16_embeddings)
-    head_inputs<__nv_bfloat16>(input, all, stream);
+    head_inputs<__nv_bfloat16>(input, rows, stream);
   else
-    head_inputs<float>(input, all, stream);
+    head_inputs<float>(input, rows, stream);
+  if (has_window)
+    gather_windows({.records = from.records,
+                    .orders = wave.orders,
+                    .positions = wave.positions,
+                    .tables_of = wave.tables_of,
+                    .tables = wave.tables,
+                    .window_positions = window_positions_,
+                    .top_count = top_count_,
+                    .hidden_at = hidden_at_,
+                    .top_at = top_at_},
+                   rows, stream);
+}
+
+void device_head::run(const device_wave& wave, const head_sources& from, std::uint32_t index,
+                      std::uint32_t rows, cudaStream_t stream) const {
+  const head_rows all{workspace_.as<float>(), floats_, rows};
+  fill_inputs(wave, from, all, stream);
   for (const step& s : steps_) {
     if (s.is_dense)
       head_dense(s.dense, all, stream);
     else
       head_scale(s.scale, all, stream);
   }
-  head_output(output_at_, index, from.orders, from.drawn, all, stream);
+  head_output(output_at_, index, wave.orders, from.drawn, all, stream);
 }
 
 } // namespace tokenrouter::gpu

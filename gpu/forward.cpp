@@ -69,18 +69,19 @@ attention_plan attention_plan_of(const model_config& c, compute_type compute,
 }
 
 forward_pass::forward_pass(const model_config& config, const model_weights& weights,
-                           const wave_limits& limits, std::uint32_t processors, bool one_kernel,
-                           communicator* group)
-    : config_(&config), weights_(&weights), group_(group), kv_(config),
+                           const kv_shape& kv, const wave_limits& limits, std::uint32_t processors,
+                           bool one_kernel, communicator* group)
+    : config_(&config), weights_(&weights), group_(group), kv_(kv),
       attention_(attention_plan_of(config, weights.compute, processors, one_kernel)),
       processors_(processors), limits_(limits) {}
 
 result<forward_pass> forward_pass::create(const model_config& c, const model_weights& weights,
-                                          const wave_limits& limits, std::uint32_t processors,
-                                          bool one_kernel, communicator* group,
-                                          cudaStream_t stream) {
-  one_kernel = one_kernel && !group; // shards meet inside a layer
-  forward_pass pass(c, weights, limits, processors, one_kernel, group);
+                                          const kv_shape& kv, const wave_limits& limits,
+                                          std::uint32_t processors, bool one_kernel,
+                                          communicator* group, cudaStream_t stream) {
+  // Shards meet inside a layer; the one kernel knows no blocks with records.
+  one_kernel = one_kernel && !group && kv.record_floats == 0;
+  forward_pass pass(c, weights, kv, limits, processors, one_kernel, group);
   arena counter(nullptr);
   lay_out(counter, c, weights.compute, limits, pass.attention_);
   auto memory = device_memory::allocate(counter.used());

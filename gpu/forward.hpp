@@ -16,12 +16,25 @@
 namespace tokenrouter::gpu {
 
 /// Shape of the KV pool in elements. A block holds layer after layer, first keys, then values:
-/// [layers][2][kv_heads][16 places][head_dim].
+/// [layers][2][kv_heads][16 places][head_dim]; last the records of windows of heads, filled up to
+/// whole rows of head_dim: attention may take the pool as such.
 struct kv_shape {
-  explicit kv_shape(const model_config& c)
-      : side(std::uint64_t{c.kv_heads} * 16 * c.head_dim), block(2 * side * c.layers) {}
-  std::uint64_t side;  ///< keys or values of one layer
-  std::uint64_t block; ///< all of a block
+  explicit kv_shape(const model_config& c, compute_type compute = compute_type::bfloat16,
+                    std::uint32_t floats_per_record = 0)
+      : side(std::uint64_t{c.kv_heads} * 16 * c.head_dim), records(2 * side * c.layers),
+        block(records + filled_up(std::uint64_t{floats_per_record} * 16 * sizeof(float) /
+                                      element_bytes(compute),
+                                  c.head_dim)),
+        record_floats(floats_per_record) {}
+  std::uint64_t side;          ///< keys or values of one layer
+  std::uint64_t records;       ///< where they begin
+  std::uint64_t block;         ///< all of a block
+  std::uint32_t record_floats; ///< of one position; 0: no head has a window
+
+ private:
+  static std::uint64_t filled_up(std::uint64_t elements, std::uint64_t row) {
+    return (elements + row - 1) / row * row;
+  }
 };
 
 /// How attention of a model is dealt out on a device; `one_kernel`: small waves may run as one.
@@ -53,8 +66,9 @@ class forward_pass {
   /// References must outlive this. `one_kernel`: small waves may run as one; `group` is null for a
   /// model that is not split. Errors: capacity, unavailable.
   static result<forward_pass> create(const model_config& config, const model_weights& weights,
-                                     const wave_limits& limits, std::uint32_t processors,
-                                     bool one_kernel, communicator* group, cudaStream_t stream);
+                                     const kv_shape& kv, const wave_limits& limits,
+                                     std::uint32_t processors, bool one_kernel, communicator* group,
+                                     cudaStream_t stream);
 
   const attention_plan& attention() const { return attention_; }
   std::uint64_t bytes() const { return memory_.bytes() + persistent_.bytes(); }
@@ -79,8 +93,9 @@ class forward_pass {
   products& matrix_products() { return products_; }
 
  private:
-  forward_pass(const model_config& config, const model_weights& weights, const wave_limits& limits,
-               std::uint32_t processors, bool one_kernel, communicator* group);
+  forward_pass(const model_config& config, const model_weights& weights, const kv_shape& kv,
+               const wave_limits& limits, std::uint32_t processors, bool one_kernel,
+               communicator* group);
   template <class T>
   void run_layers(const device_wave& wave, std::uint32_t tokens, std::uint32_t tiles,
                   bool has_pieces, void* pool, cudaStream_t stream);

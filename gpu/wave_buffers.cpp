@@ -102,7 +102,8 @@ void wave_buffers::upload(const wave& w, const wave_bucket& bucket, cudaStream_t
                  .scored = -1,
                  .likeliest = 0,
                  .biases = 0,
-                 .bias_count = 0});
+                 .bias_count = 0,
+                 .window_start = -1});
   *reinterpret_cast<std::int32_t*>(base + p.piece_count) =
       static_cast<std::int32_t>(w.pieces.size());
   put(p.pieces, w.pieces, w.pieces.size(), {});

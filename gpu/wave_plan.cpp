@@ -186,7 +186,8 @@ void wave_cutter::add_end(wave& out, std::size_t row_number, std::uint32_t token
       .scored = scored_token(*in_, row, answered),
       .likeliest = static_cast<std::int32_t>(row.likeliest_count),
       .biases = signed_of(biases),
-      .bias_count = signed_of(s.biases.size())};
+      .bias_count = signed_of(s.biases.size()),
+      .window_start = signed_of(row.window_start_position)};
   out.has_biases = out.has_biases || !s.biases.empty();
   out.tells_likeliest = out.tells_likeliest || row.likeliest_count > 0;
   if (is_last && row.mix_weight > 0) {

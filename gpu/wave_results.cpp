@@ -8,6 +8,7 @@
 #include "gpu/kernels/draw.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "runtime/exec/heads/head.hpp"
+#include "runtime/exec/load_contract.hpp"
 
 namespace tokenrouter::gpu {
 namespace {
@@ -31,9 +32,10 @@ column_shares logit_shares(std::uint32_t columns, std::uint32_t shards) {
 } // namespace
 
 result<wave_results> wave_results::create(const load_options& options, const model_config& config,
-                                          const model_weights& weights, std::uint32_t ends_max,
-                                          std::uint32_t vocab_legal_tokens, communicator* group) {
-  wave_results r;
+                                          const model_weights& weights, const kv_shape& kv,
+                                          std::uint32_t ends_max, communicator* group) {
+  const std::uint32_t vocab_legal_tokens = legal_tokens(options, config);
+  wave_results r(kv);
   r.config_ = &config;
   r.weights_ = &weights;
   r.group_ = group;
@@ -49,12 +51,7 @@ result<wave_results> wave_results::create(const load_options& options, const mod
     auto loaded = load_head(spec, config.hidden_size);
     if (!loaded)
       return tl::unexpected(loaded.error());
-    const auto program = (*loaded)->program();
-    if (!program)
-      return fail(errc::mismatch, "routing head '" + spec.kind +
-                                      "' reads a window of positions, which runs on the CPU only; "
-                                      "set device: cpu for its model");
-    auto head = device_head::create(*program, (*loaded)->top_logits_wanted(), ends_max);
+    auto head = device_head::create(**loaded, ends_max);
     if (!head)
       return tl::unexpected(head.error());
     r.top_wanted_ = std::max(r.top_wanted_, (*loaded)->top_logits_wanted());
@@ -127,8 +124,35 @@ void wave_results::compute_logits(std::uint32_t ends, forward_pass& pass, cudaSt
   join_columns(all, columns_, group_->count(), ends, logits_.as<float>(), stream);
 }
 
+void wave_results::run_heads(const device_wave& wave, std::uint32_t ends, std::byte* pool,
+                             cudaStream_t stream) {
+  const std::size_t element = element_bytes(weights_->compute);
+  const head_sources sources{.hidden = hidden_.as<float>(),
+                             .hidden_size = config_->hidden_size,
+                             .embeddings = weights_->embedding.weight,
+                             .bf16_embeddings = weights_->compute == compute_type::bfloat16,
+                             .top = top_.as<float>(),
+                             .drawn = drawn_.as<drawn_row>(),
+                             .records = {.pool = pool,
+                                         .block_bytes = kv_.block * element,
+                                         .offset_bytes = kv_.records * element,
+                                         .floats = kv_.record_floats,
+                                         .hidden_size = config_->hidden_size}};
+  if (reads_window())
+    write_records({.records = sources.records,
+                   .orders = wave.orders,
+                   .slots = wave.slots,
+                   .hidden = sources.hidden,
+                   .top = sources.top,
+                   .top_count = vocab_legal_tokens_,
+                   .rows = ends},
+                  stream);
+  for (std::uint32_t i = 0; i < heads_.size(); ++i)
+    heads_[i].run(wave, sources, i, ends, stream);
+}
+
 void wave_results::run(const device_wave& wave, const wave_bucket& bucket, forward_pass& pass,
-                       cudaStream_t stream) {
+                       std::byte* pool, cudaStream_t stream) {
   const std::uint32_t ends = bucket.ends;
   const norm_call norm{.residual = pass.residual(),
                        .weight = weights_->final_norm,
@@ -151,21 +175,14 @@ void wave_results::run(const device_wave& wave, const wave_bucket& bucket, forwa
              .tables = wave.tables,
              .rows = ends,
              .top_wanted = top_wanted_,
+             .top_of_all = reads_window(),
              .top = top_.as<float>(),
              .mixes = mixes_.as<float>(),
              .distributions = distributions_.as<float>(),
              .out = drawn_.as<drawn_row>(),
              .likeliest = likeliest_.as<likely_token>()},
             stream);
-  const head_sources sources{.hidden = hidden_.as<float>(),
-                             .hidden_size = config_->hidden_size,
-                             .embeddings = weights_->embedding.weight,
-                             .bf16_embeddings = bf16,
-                             .top = top_.as<float>(),
-                             .orders = wave.orders,
-                             .drawn = drawn_.as<drawn_row>()};
-  for (std::uint32_t i = 0; i < heads_.size(); ++i)
-    heads_[i].run(sources, i, ends, stream);
+  run_heads(wave, ends, pool, stream);
   cuda_check(cudaMemcpyAsync(drawn_host_.as(), drawn_.as(), ends * sizeof(drawn_row),
                              cudaMemcpyDeviceToHost, stream));
 }

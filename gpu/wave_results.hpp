@@ -20,12 +20,14 @@ namespace tokenrouter::gpu {
 class wave_results {
  public:
   /// References must outlive this; `group` is null for a model that is not split. Errors:
-  /// capacity, mismatch (a head that the device has no code for), those of load_head.
+  /// capacity, those of load_head.
   static result<wave_results> create(const load_options& options, const model_config& config,
-                                     const model_weights& weights, std::uint32_t ends_max,
-                                     std::uint32_t vocab_legal_tokens, communicator* group);
+                                     const model_weights& weights, const kv_shape& kv,
+                                     std::uint32_t ends_max, communicator* group);
 
   std::uint32_t vocab_legal_tokens() const { return vocab_legal_tokens_; }
+  /// Heads read records of earlier positions.
+  bool reads_window() const { return kv_.record_floats > 0; }
   std::uint64_t bytes() const;
 
   /// Measures how to run the LM head for so many rows.
@@ -34,8 +36,9 @@ class wave_results {
   /// Makes room for the mixes and distributions of a step and copies the mixes. Errors: capacity.
   result<void> prepare(const step_input& in, std::size_t distributions, cudaStream_t stream);
 
-  /// Enqueues everything, and the copy of the results to `drawn()`.
-  void run(const device_wave& wave, const wave_bucket& bucket, forward_pass& pass,
+  /// Enqueues everything, and the copy of the results to `drawn()`. `pool`: where records of
+  /// positions are kept.
+  void run(const device_wave& wave, const wave_bucket& bucket, forward_pass& pass, std::byte* pool,
            cudaStream_t stream);
 
   /// Of the last run, once the stream has passed it.
@@ -52,8 +55,11 @@ class wave_results {
   std::vector<float> logits_of(std::uint32_t end) const;
 
  private:
+  explicit wave_results(const kv_shape& kv) : kv_(kv) {}
   void compute_logits(std::uint32_t ends, forward_pass& pass, cudaStream_t stream);
+  void run_heads(const device_wave& wave, std::uint32_t ends, std::byte* pool, cudaStream_t stream);
 
+  kv_shape kv_;
   const model_config* config_ = nullptr;
   const model_weights* weights_ = nullptr;
   communicator* group_ = nullptr;

@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(draw_threads) draw_kernel(draw_call c) {
     token = draw_biased(cluster, biased_logits, m);
   row_slice slice;
   slice.open(logits, count, aligned, cluster.block_rank(), cluster.num_blocks());
-  int kept = order.signals & wants_heads ? static_cast<int>(c.top_wanted) : 0;
+  int kept = c.top_of_all || order.signals & wants_heads ? static_cast<int>(c.top_wanted) : 0;
   if (order.signals & wants_top_entropy)
     kept = max(kept, top_entropy_count);
   if (order.signals & wants_evidence)

@@ -20,7 +20,8 @@ struct draw_call {
   bool has_biases;            ///< some order has
   const std::int32_t* tables; ///< what the orders' biases are offsets into
   std::uint32_t rows;
-  std::uint32_t top_wanted; ///< at most kept_logits_max
+  std::uint32_t top_wanted; ///< at most kept_logits_max; of rows that ask for heads
+  bool top_of_all;          ///< of all rows
   float* top;               ///< [rows][kept_logits_max]: the first top_wanted, descending
   const float* mixes;
   float* distributions;

@@ -50,6 +50,7 @@ struct draw_order {
   std::int32_t likeliest;    ///< how many of the likeliest tokens are, at most likeliest_max
   std::int32_t biases;       ///< offset of its draw_biases into the wave's tables
   std::int32_t bias_count;   ///< at most draw_biases_max
+  std::int32_t window_start; ///< step_row::window_start_position; -1: this is padding
 };
 
 /// Added to a token's logit before the draw. An order's are by token, each once.

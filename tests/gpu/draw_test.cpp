@@ -60,6 +60,7 @@ drawn draw(const std::vector<float>& logits, std::uint32_t vocab, std::uint32_t 
              .tables = biases_there.as<std::int32_t>(),
              .rows = static_cast<std::uint32_t>(count),
              .top_wanted = top_wanted,
+             .top_of_all = false,
              .top = poisoned.as<float>(),
              .mixes = mixes_there.as<float>(),
              .distributions = distributions.as<float>(),

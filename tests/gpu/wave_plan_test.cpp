@@ -104,7 +104,9 @@ void expect_attention_covers(const wave& w, const attention_plan& plan) {
 } // namespace
 
 BOOST_AUTO_TEST_CASE(decoding_rows_make_one_wave_with_an_end_for_each) {
-  const auto waves = cut(make_step({{7, 1, 1}, {100, 1, 1}, {31, 1, 1}}), {}, plan_for(8));
+  auto in = make_step({{7, 1, 1}, {100, 1, 1}, {31, 1, 1}});
+  in.rows[1].window_start_position = 90;
+  const auto waves = cut(in, {}, plan_for(8));
   BOOST_REQUIRE_EQUAL(waves.size(), 1u);
   const wave& w = waves.front();
   BOOST_TEST(w.ids == (std::vector<std::int32_t>{7, 100100, 200031}),
@@ -116,6 +118,8 @@ BOOST_AUTO_TEST_CASE(decoding_rows_make_one_wave_with_an_end_for_each) {
   BOOST_REQUIRE_EQUAL(w.orders.size(), 3u);
   for (int i = 0; i < 3; ++i)
     BOOST_TEST(w.orders[i].token == i);
+  BOOST_TEST(w.orders[0].window_start == 0);
+  BOOST_TEST(w.orders[1].window_start == 90);
   BOOST_TEST(w.tables.size() == 1u + 7u + 2u);
   expect_attention_covers(w, plan_for(8));
 }

@@ -111,7 +111,7 @@ result<std::unique_ptr<model_on_cpu>> model_on_cpu::load(const load_options& opt
       return tl::unexpected(head.error());
     heads.push_back(std::move(*head));
   }
-  const auto floats = record_floats(options.heads, c.hidden_size);
+  const auto floats = window_record_floats(options.heads, c.hidden_size);
   if (!floats)
     return tl::unexpected(floats.error());
   const kv_layout layout(c, model->weights_.kind, *floats);
@@ -257,7 +257,7 @@ result<model_memory> estimate_cpu_memory(const load_options& options) {
   if (auto checked = cpu::check_tensors(*files, *config); !checked)
     return tl::unexpected(checked.error());
   const auto kind = cpu::storage_of(options.compute);
-  const auto floats = cpu::record_floats(options.heads, config->hidden_size);
+  const auto floats = window_record_floats(options.heads, config->hidden_size);
   if (!floats)
     return tl::unexpected(floats.error());
   model_memory needed{.weight_bytes = cpu::weight_memory_bytes(*config, kind),

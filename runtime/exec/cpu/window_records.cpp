@@ -23,16 +23,4 @@ void window_records::gather(std::byte* pool, const block_id* blocks, std::uint32
       std::ranges::copy(at(pool, blocks, position - back).first(floats), next);
 }
 
-result<std::uint32_t> record_floats(std::span<const head_spec> heads, std::uint32_t hidden_size) {
-  std::uint32_t floats = 0;
-  for (const auto& spec : heads) {
-    const auto window = head_window_of(spec);
-    if (!window)
-      return tl::unexpected(window.error());
-    if (window->positions > 1)
-      floats = std::max(floats, hidden_size + window->top_logits);
-  }
-  return floats;
-}
-
 } // namespace tokenrouter::cpu

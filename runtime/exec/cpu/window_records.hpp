@@ -5,8 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/core/error.hpp"
-#include "runtime/exec/backend.hpp"
+#include "runtime/core/ids.hpp"
 #include "runtime/exec/cpu/kv_layout.hpp"
 #include "runtime/exec/heads/head.hpp"
 
@@ -38,8 +37,5 @@ class window_records {
   kv_layout layout_;
   std::uint32_t hidden_size_;
 };
-
-/// kv_layout::record_floats for these heads; 0: none has a window. Errors: of head_window_of.
-result<std::uint32_t> record_floats(std::span<const head_spec> heads, std::uint32_t hidden_size);
 
 } // namespace tokenrouter::cpu

@@ -130,7 +130,7 @@ class citer_unfolded_head final : public routing_head {
     return w_.up.bytes() + 4 * wide_.size() * sizeof(float) + w_.down.bytes() + w_.last.bytes();
   }
 
-  std::optional<head_program> program() const override {
+  head_program program() const override {
     const std::uint32_t wide_at = w_.up.in, narrow_at = wide_at + w_.up.out,
                         output_at = narrow_at + w_.down.out;
     head_program p{.floats = output_at + 1, .hidden_at = 0, .output_at = output_at};

@@ -26,7 +26,7 @@ class collm_head final : public routing_head {
 
   std::uint64_t weight_bytes() const override { return defer_.bytes(); }
 
-  std::optional<head_program> program() const override {
+  head_program program() const override {
     head_program p{.floats = defer_.in + 1, .hidden_at = 0, .output_at = defer_.in};
     p.steps = {{.from = 0, .to = p.output_at, .dense = &defer_}};
     return p;

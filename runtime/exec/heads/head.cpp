@@ -1,5 +1,6 @@
 #include "runtime/exec/heads/head.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "runtime/exec/heads/citer_head.hpp"
@@ -50,6 +51,19 @@ result<double> head_threshold(const head_spec& spec) {
 
 result<head_window> head_window_of(const head_spec& spec) {
   return spec.kind == "r2r_multi" ? r2r_multi_window(spec) : head_window{};
+}
+
+result<std::uint32_t> window_record_floats(std::span<const head_spec> specs,
+                                           std::uint32_t hidden_size) {
+  std::uint32_t floats = 0;
+  for (const auto& spec : specs) {
+    const auto window = head_window_of(spec);
+    if (!window)
+      return tl::unexpected(window.error());
+    if (window->positions > 1)
+      floats = std::max(floats, hidden_size + window->top_logits);
+  }
+  return floats;
 }
 
 result<std::uint64_t> head_memory_bytes(const head_spec& spec) {

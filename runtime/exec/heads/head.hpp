@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "runtime/core/error.hpp"
@@ -41,9 +40,8 @@ class routing_head {
 
   virtual std::uint64_t weight_bytes() const = 0;
 
-  /// The same network as layers for another device; it refers to this head's weights. None if the
-  /// head reads a window.
-  virtual std::optional<head_program> program() const = 0;
+  /// The same network as layers for another device; it refers to this head's weights.
+  virtual head_program program() const = 0;
 };
 
 /// Loads a head for a model of `hidden_size`. Kinds:
@@ -70,6 +68,12 @@ struct head_window {
 
 /// Of the head once loaded, from the headers of its file. Errors: those of loading that concern it.
 result<head_window> head_window_of(const head_spec& spec);
+
+/// Floats of what backends keep of a position for windows that such heads read later: its hidden
+/// state and the largest logits that any of them wants. 0: none has a window. Errors: of
+/// head_window_of.
+result<std::uint32_t> window_record_floats(std::span<const head_spec> specs,
+                                           std::uint32_t hidden_size);
 
 /// Memory that the loaded head takes at most, from the headers of its file. Errors: not_found,
 /// malformed.

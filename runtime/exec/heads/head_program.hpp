@@ -29,9 +29,9 @@ struct head_program {
   static constexpr std::int32_t unused = -1;
 
   std::uint32_t floats = 0;            ///< of the workspace of one row
-  std::int32_t hidden_at = unused;     ///< [hidden]
+  std::int32_t hidden_at = unused;     ///< [window_positions][hidden], oldest first
   std::int32_t embedding_at = unused;  ///< [hidden]
-  std::int32_t top_logits_at = unused; ///< [top_logits_wanted]
+  std::int32_t top_logits_at = unused; ///< [window_positions][top_logits_wanted], likewise
   std::vector<head_step> steps = {};
   std::uint32_t output_at = 0;
 };

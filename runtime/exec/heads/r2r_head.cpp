@@ -32,7 +32,7 @@ class r2r_head final : public routing_head {
   }
 
   std::uint64_t weight_bytes() const override { return network_.bytes(); }
-  std::optional<head_program> program() const override { return network_.program(); }
+  head_program program() const override { return network_.program(); }
 
  private:
   r2r_network network_;
@@ -66,7 +66,7 @@ class r2r_multi_head final : public routing_head {
   }
 
   std::uint64_t weight_bytes() const override { return network_.bytes(); }
-  std::optional<head_program> program() const override { return std::nullopt; }
+  head_program program() const override { return network_.program(); }
 
  private:
   r2r_network network_;

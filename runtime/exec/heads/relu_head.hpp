@@ -32,7 +32,7 @@ class relu_head final : public routing_head {
 
   std::uint64_t weight_bytes() const override { return up_.bytes() + out_.bytes(); }
 
-  std::optional<head_program> program() const override {
+  head_program program() const override {
     const std::uint32_t wide_at = up_.in, output_at = wide_at + up_.out;
     head_program p{.floats = output_at + 1, .hidden_at = 0, .output_at = output_at};
     p.steps = {{.after = head_step::activation::relu, .from = 0, .to = wide_at, .dense = &up_},

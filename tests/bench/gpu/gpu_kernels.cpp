@@ -265,7 +265,8 @@ void bench_rows(chain_timer& timer, const model_config& c, std::uint32_t rows) {
                                                     .scored = -1,
                                                     .likeliest = 0,
                                                     .biases = 0,
-                                                    .bias_count = 0});
+                                                    .bias_count = 0,
+                                                    .window_start = -1});
     const auto there = allocate(rows * sizeof(draw_order));
     cuda_check(cudaMemcpy(there.as(), orders.data(), there.bytes(), cudaMemcpyHostToDevice));
     report(timer, "draw x" + std::to_string(rows) + " signals " + std::to_string(signals), 8, 0,
@@ -278,6 +279,7 @@ void bench_rows(chain_timer& timer, const model_config& c, std::uint32_t rows) {
                         .tables = nullptr,
                         .rows = rows,
                         .top_wanted = 100,
+                        .top_of_all = false,
                         .top = top.as<float>(),
                         .mixes = nullptr,
                         .distributions = nullptr,
