@@ -79,8 +79,7 @@ result<forward_pass> forward_pass::create(const model_config& c, const model_wei
                                           const kv_shape& kv, const wave_limits& limits,
                                           std::uint32_t processors, bool one_kernel,
                                           communicator* group, cudaStream_t stream) {
-  // Shards meet inside a layer; the one kernel knows no blocks with records.
-  one_kernel = one_kernel && !group && kv.record_floats == 0;
+  one_kernel = one_kernel && !group; // shards meet inside a layer
   forward_pass pass(c, weights, kv, limits, processors, one_kernel, group);
   arena counter(nullptr);
   lay_out(counter, c, weights.compute, limits, pass.attention_);
@@ -102,7 +101,7 @@ result<forward_pass> forward_pass::create(const model_config& c, const model_wei
                   c.context_tokens_max, pass.a_.rope, stream);
   if (one_kernel) {
     auto persistent =
-        persistent_pass::create(c, weights, pass.a_.rope, pass.a_.residual, processors, stream);
+        persistent_pass::create(c, weights, kv, pass.a_.rope, pass.a_.residual, processors, stream);
     if (!persistent)
       return tl::unexpected(persistent.error());
     pass.persistent_ = std::move(*persistent);

@@ -62,8 +62,9 @@ std::uint64_t persistent_bytes(const model_config& config, compute_type compute,
 }
 
 result<persistent_pass> persistent_pass::create(const model_config& c, const model_weights& weights,
-                                                const float* rope, float* residual,
-                                                std::uint32_t processors, cudaStream_t stream) {
+                                                const kv_shape& kv, const float* rope,
+                                                float* residual, std::uint32_t processors,
+                                                cudaStream_t stream) {
   persistent_pass pass;
   const std::uint64_t bytes = persistent_bytes(c, weights.compute, processors);
   if (bytes == 0)
@@ -90,8 +91,8 @@ result<persistent_pass> persistent_pass::create(const model_config& c, const mod
   call.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
   call.embedding = static_cast<const __nv_bfloat16*>(weights.embedding.weight);
   call.rope = rope;
-  call.side_elements = std::uint64_t{c.kv_heads} * 16 * c.head_dim;
-  call.block_elements = 2 * call.side_elements * c.layers;
+  call.side_elements = kv.side;
+  call.block_elements = kv.block;
   call.exchange = exchange;
   call.residual = residual;
   for (std::uint32_t i = 0; i < c.layers; ++i)

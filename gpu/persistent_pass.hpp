@@ -7,6 +7,7 @@
 
 #include "gpu/device_memory.hpp"
 #include "gpu/kernels/persistent_layers.hpp"
+#include "gpu/kv_shape.hpp"
 #include "gpu/model_weights.hpp"
 #include "gpu/wave_buffers.hpp"
 #include "runtime/core/error.hpp"
@@ -28,7 +29,7 @@ class persistent_pass {
 
   /// `rope`, `residual`: as activations. Errors: capacity.
   static result<persistent_pass> create(const model_config& config, const model_weights& weights,
-                                        const float* rope, float* residual,
+                                        const kv_shape& kv, const float* rope, float* residual,
                                         std::uint32_t processors, cudaStream_t stream);
 
   std::uint64_t bytes() const { return memory_.bytes(); }
