@@ -2,6 +2,7 @@
 
 #include <caf/mailbox_element.hpp>
 #include <caf/send.hpp>
+#include <fmt/format.h>
 
 #include "runtime/core/log.hpp"
 
@@ -28,11 +29,20 @@ void send_joins(self_pointer self) {
   box.effects.joins.clear();
 }
 
+/// In a job of many replicas the first one's ways stand for all.
+constexpr std::size_t siblings_shown_max = 2;
+
 void tell_ways(self_pointer self) {
   auto& box = self->state;
+  const auto& config = box.options.config;
+  const bool shown = config.self.index == 0 || config.siblings.size() <= siblings_shown_max;
   const auto tell = [&](const kv_sibling& from, const std::string& way) {
-    spdlog::info("kv {}[{}] <- {}[{}]: {}", box.options.model_name, box.options.config.self.index,
-                 box.options.model_name, from.replica.index, way);
+    const std::string line =
+        fmt::format("KV of {}/{} for {}/{}: {}", box.options.model_name, from.replica.index,
+                    box.options.model_name, config.self.index, way);
+    spdlog::info(line);
+    if (shown)
+      box.options.tell(line);
   };
   for (const auto& from : box.effects.in_place)
     tell(from, "read in place");

@@ -50,8 +50,10 @@ struct kv_fetcher_options {
   kv_pool_actor pool;
   kv_model_actor model;
   bulk_mover* mover = nullptr; ///< of this rank; outlives the actor
-  /// What carries bulk transfers to that rank, for the log.
+  /// What carries bulk transfers to that rank.
   std::function<std::string(rank_id)> describe;
+  /// Shows a line that says which way KV comes from a sibling.
+  std::function<void(const std::string&)> tell;
 };
 
 struct kv_fetcher_box {

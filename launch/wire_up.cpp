@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 
 #include <caf/send.hpp>
 
@@ -207,6 +208,7 @@ kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica, const 
   options.describe = [this](rank_id rank) {
     return rank == plan_.self ? std::string("host memory") : wire_->describe(rank);
   };
+  options.tell = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   const auto one = system_.spawn(kv_fetcher, std::move(options));
   keep("kv_fetcher", untyped(one));
   local_.fetchers.emplace(self, one);
