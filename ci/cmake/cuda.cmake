@@ -1,3 +1,5 @@
+include(cuda_architectures)
+
 # TOKENROUTER_CUDA: OFF builds without any CUDA header, AUTO uses the toolkit where there is one, ON
 # fails without it.
 set(TOKENROUTER_CUDA AUTO CACHE STRING "Use the CUDA toolkit: OFF, AUTO or ON")
@@ -15,13 +17,22 @@ endif()
 set(CMAKE_MINIMUM_REQUIRED_VERSION ${minimum_version})
 if(TOKENROUTER_CUDA AND CUDAToolkit_FOUND)
   set(TOKENROUTER_HAS_CUDA 1)
-  # Device code is for one architecture at a time: its own instructions are the point.
-  set(TOKENROUTER_CUDA_ARCHITECTURE 90a CACHE STRING "GPU architecture, e.g. 90a")
+  # Machine code for the cards whose own instructions the kernels use, PTX for all others.
+  set(TOKENROUTER_CUDA_ARCHITECTURES "90a;80-virtual" CACHE STRING
+      "GPU architectures: machine code (80, 90a, ...) and PTX for any newer card (80-virtual)")
+  execute_process(COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} --list-gpu-arch
+                  OUTPUT_VARIABLE toolkit_architectures OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  string(REPLACE "\n" ";" toolkit_architectures "${toolkit_architectures}")
+  tr_cuda_flags(cuda_target_flags fault "${toolkit_architectures}" ${TOKENROUTER_CUDA_ARCHITECTURES})
+  if(fault)
+    message(FATAL_ERROR "TOKENROUTER_CUDA_ARCHITECTURES: ${fault}")
+  endif()
   set(CMAKE_CUDA_ARCHITECTURES OFF)
   set(CMAKE_CUDA_STANDARD 17)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
   enable_language(CUDA)
   find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  message(STATUS "CUDA toolkit ${CUDAToolkit_VERSION}: models can run on GPUs (sm_${TOKENROUTER_CUDA_ARCHITECTURE})")
+  string(REPLACE ";" ", " cuda_targets "${TOKENROUTER_CUDA_ARCHITECTURES}")
+  message(STATUS "CUDA toolkit ${CUDAToolkit_VERSION}: models can run on GPUs (${cuda_targets})")
 endif()

@@ -188,7 +188,10 @@ __global__ void __launch_bounds__(draw_threads) draw_kernel(draw_call c) {
 
 void draw_rows(const draw_call& call, cudaStream_t stream) {
   // Many rows keep all processors busy with fewer blocks each.
-  const unsigned blocks = call.rows <= 16 ? cluster_blocks_max : call.rows <= 32 ? 4 : 2;
+  const unsigned blocks = !has_sm_90(target_here()) ? 1
+                          : call.rows <= 16         ? cluster_blocks_max
+                          : call.rows <= 32         ? 4
+                                                    : 2;
   launch(call.has_biases ? draw_kernel<true> : draw_kernel<false>,
          {dim3(call.rows * blocks), dim3(draw_threads), sizeof(block_memory), blocks}, stream,
          call);

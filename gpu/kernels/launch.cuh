@@ -4,12 +4,14 @@
 #include <cuda_runtime_api.h>
 
 #include "gpu/cuda_error.hpp"
+#include "gpu/kernels/kernel_target.hpp"
 #include "gpu/kernels/launch.hpp"
 
-/// How kernels of one step follow each other. A kernel may start before the one in front of it has
-/// ended; until `wait_for_previous`, which every thread passes, it reads nothing but weights and
-/// what was there before the wave. It lets the next one start after that: earlier was no faster.
-/// Activations are read past the first-level cache, which another kernel's start does not clean.
+/// How kernels of one step follow each other. Where the target knows programmatic launches, a
+/// kernel may start before the one in front of it has ended; until `wait_for_previous`, which every
+/// thread passes, it reads nothing but weights and what was there before the wave. It lets the next
+/// one start after that: earlier was no faster. Activations are read past the first-level cache,
+/// which another kernel's start does not clean.
 namespace tokenrouter::gpu {
 
 using bf16 = __nv_bfloat16;
@@ -30,7 +32,7 @@ struct launch_shape {
   dim3 grid;
   dim3 block;
   std::size_t shared_bytes = 0;
-  unsigned cluster = 1;     ///< thread blocks of a cluster, along x
+  unsigned cluster = 1;     ///< thread blocks of a cluster, along x; more than 1: has_sm_90 alone
   bool cooperative = false; ///< all thread blocks run at once; starts after the one in front
 };
 
@@ -44,24 +46,28 @@ template <class... P>
 void launch(void (*kernel)(P...), const launch_shape& shape, cudaStream_t stream,
             typename same<P>::type... arguments) {
   cudaLaunchAttribute attributes[2] = {};
+  unsigned count = 0;
   if (shape.cooperative) {
-    attributes[0].id = cudaLaunchAttributeCooperative;
-    attributes[0].val.cooperative = 1;
-  } else {
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = kernels_overlap();
+    attributes[count].id = cudaLaunchAttributeCooperative;
+    attributes[count++].val.cooperative = 1;
   }
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim.x = shape.cluster;
-  attributes[1].val.clusterDim.y = 1;
-  attributes[1].val.clusterDim.z = 1;
+  if (starts_early(target_here(), shape.cooperative, kernels_overlap())) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (shape.cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count].val.clusterDim.x = shape.cluster;
+    attributes[count].val.clusterDim.y = 1;
+    attributes[count++].val.clusterDim.z = 1;
+  }
   cudaLaunchConfig_t config = {};
   config.gridDim = shape.grid;
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
   config.attrs = attributes;
-  config.numAttrs = shape.cluster > 1 ? 2 : 1;
+  config.numAttrs = count;
   cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 

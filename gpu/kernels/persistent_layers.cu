@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpu/kernels/kernel_target.cuh"
 #include "gpu/kernels/persistent_attention.cuh"
 #include "gpu/kernels/persistent_merge.cuh"
 #include "gpu/kernels/persistent_product.cuh"
@@ -11,6 +12,11 @@ namespace {
 
 static_assert(persistent_hidden_max == streamed_segments * segment_k);
 static_assert(persistent_hidden_max * sizeof(float) <= stage_bytes);
+
+/// Stages that readers wait for at once.
+constexpr int streamed_stages = stream_group * streamed_segments / stage_segments;
+constexpr int added_stages = added_tiles * added_segments / stage_segments;
+constexpr std::uint32_t ring_stages_min = std::max(streamed_stages, added_stages);
 
 template <int head_dim, bool two_halves>
 constexpr std::size_t memory_bytes = (sizeof(block_memory<head_dim, two_halves>) + 127) / 128 * 128;
@@ -279,6 +285,8 @@ struct layer_runner {
 template <int head_dim, bool two_halves>
 __global__ void __launch_bounds__(persistent_threads + 32, 1)
     persistent_kernel(const __grid_constant__ persistent_call c) {
+  if constexpr (!compiled_for_sm_90)
+    return; // no other target has bulk copies
   extern __shared__ __align__(128) unsigned char shared[];
   auto& m = *reinterpret_cast<block_memory<head_dim, two_halves>*>(shared);
   const unsigned launches = *reinterpret_cast<volatile unsigned*>(&c.exchange.state->launches);
@@ -308,8 +316,9 @@ std::uint32_t stages_of() {
   int device = 0, bytes = 0;
   cuda_check(cudaGetDevice(&device));
   cuda_check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  const auto room = static_cast<std::size_t>(bytes) - memory_bytes<head_dim, two_halves>;
-  return static_cast<std::uint32_t>(std::min<std::size_t>(ring_stages_max, room / stage_bytes));
+  const auto all = static_cast<std::size_t>(bytes), taken = memory_bytes<head_dim, two_halves>;
+  return static_cast<std::uint32_t>(
+      std::min<std::size_t>(ring_stages_max, all > taken ? (all - taken) / stage_bytes : 0));
 }
 
 template <int head_dim, bool two_halves>
@@ -337,10 +346,11 @@ void run_rows(const persistent_call& call, std::uint32_t blocks, cudaStream_t st
 template <int head_dim, bool two_halves>
 bool fits_processor() {
   const auto kernel = persistent_kernel<head_dim, two_halves>;
-  const auto bytes =
-      static_cast<int>(shared_bytes<head_dim, two_halves>(stages_of<head_dim, two_halves>()));
+  const std::uint32_t stages = stages_of<head_dim, two_halves>();
+  const auto bytes = static_cast<int>(shared_bytes<head_dim, two_halves>(stages));
   int count = 0;
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) ==
+  return stages >= ring_stages_min &&
+         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) ==
              cudaSuccess &&
          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel, persistent_threads + 32,
                                                        static_cast<std::size_t>(bytes)) ==
@@ -361,7 +371,7 @@ std::uint32_t persistent_blocks(const persistent_shape& shape) {
   cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
   cuda_check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
   const auto count = static_cast<std::uint32_t>(processors);
-  if (!cooperative)
+  if (!cooperative || !has_sm_90(target_here()))
     return 0;
   const bool fit = shape.head_dim == 128  ? both_fit<128>()
                    : shape.head_dim == 64 ? both_fit<64>()

@@ -75,7 +75,8 @@ struct persistent_call {
 void persistent_layers(const persistent_call& call, std::uint32_t blocks, cudaStream_t stream);
 
 /// How many thread blocks run at once on the current device: one for each processor, or 0 where
-/// they can't wait for each other or don't fit. Lets kernels take the memory that they need.
+/// they can't wait for each other, don't fit, or the code is portable. Lets kernels take the memory
+/// that they need.
 std::uint32_t persistent_blocks(const persistent_shape& shape);
 
 } // namespace tokenrouter::gpu

@@ -1,15 +1,12 @@
 #pragma once
 
-#include <cooperative_groups.h>
-
 #include "gpu/kernels/draw.hpp"
 #include "gpu/kernels/launch.cuh"
+#include "gpu/kernels/row_cluster.cuh"
 #include "gpu/kernels/row_select.cuh"
 
 /// One pass of a cluster of thread blocks over a row of logits.
 namespace tokenrouter::gpu {
-
-namespace cg = cooperative_groups;
 
 /// A row is shared by a cluster of thread blocks up to the point where its largest entries are
 /// known: all those above a bound, so that sorted they are the beginning of the descending order.
@@ -47,6 +44,7 @@ struct block_memory {
   double scratch[3][32];
   drawn_row out;
 };
+static_assert(sizeof(block_memory) <= shared_bytes_everywhere);
 
 __device__ inline std::uint64_t block_most(std::uint64_t x, std::uint64_t* scratch) {
   for (int step = 16; step > 0; step /= 2) {

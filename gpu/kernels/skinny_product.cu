@@ -249,6 +249,7 @@ template <int tiles, product_output output>
 void allow_memory() {
   constexpr int bytes = static_cast<int>(norm_rows_max * operand_stride(norm_k_max) * sizeof(bf16) +
                                          sum_bytes<tiles>);
+  static_assert(bytes <= shared_bytes_everywhere);
   const auto allow = [](const void* kernel) {
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   };

@@ -14,6 +14,7 @@ constexpr int threads = 32 * warps;
 constexpr int step_tokens = 64;
 
 static_assert(tile_tokens == 16 * warps);
+static_assert(4 * step_tokens * 128 * sizeof(bf16) <= shared_bytes_everywhere);
 
 template <int head_dim>
 struct stage {

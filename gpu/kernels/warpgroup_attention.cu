@@ -266,6 +266,8 @@ template <int head_dim>
 __global__ void __launch_bounds__(threads, 1)
     warpgroup_kernel(attention_call c, const attention_tile* tiles,
                      const __grid_constant__ CUtensorMap map) {
+  if constexpr (!has_warpgroups)
+    return; // no other target has the instructions of what follows
   extern __shared__ unsigned char shared[];
   const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(shared);
   auto& m = *reinterpret_cast<tile_memory<head_dim>*>(
@@ -331,10 +333,7 @@ void warpgroup_attention(const attention_call& call, const attention_tile* tiles
 }
 
 bool warpgroup_attention_fits() {
-  cudaFuncAttributes facts{};
-  const bool known = cudaFuncGetAttributes(&facts, warpgroup_kernel<128>) == cudaSuccess;
-  cudaGetLastError();
-  return known && facts.ptxVersion >= 90;
+  return wgmma_runs_here();
 }
 
 void prepare_warpgroup_attention() {

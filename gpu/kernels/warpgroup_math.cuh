@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/kernels/barriers.cuh"
+#include "gpu/kernels/kernel_target.cuh"
 #include "gpu/kernels/launch.cuh"
 #include "gpu/kernels/tensor_map.hpp"
 
@@ -13,11 +14,7 @@
 /// engine's 128-byte swizzle.
 namespace tokenrouter::gpu {
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-constexpr bool has_warpgroups = true;
-#else
-constexpr bool has_warpgroups = false;
-#endif
+constexpr bool has_warpgroups = compiled_for_wgmma;
 
 /// Of an operand whose elements of one row lie along k: 64 of them, more in another array.
 __device__ inline std::uint64_t along_k(unsigned shared_address) {

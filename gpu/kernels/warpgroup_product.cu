@@ -157,6 +157,8 @@ template <int n, int parts, product_output output>
 __global__ void __launch_bounds__(threads)
     product_kernel(skinny_call c, const __grid_constant__ CUtensorMap weights,
                    const __grid_constant__ CUtensorMap x) {
+  if constexpr (!has_warpgroups)
+    return; // no other target has the instructions of what follows
   extern __shared__ unsigned char shared[];
   const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(shared);
   auto& m = *reinterpret_cast<product_memory<n>*>(
@@ -275,11 +277,7 @@ void warpgroup_product(const skinny_call& call, product_output output, std::uint
 }
 
 bool warpgroup_products_fit() {
-  cudaFuncAttributes facts{};
-  const bool known =
-      cudaFuncGetAttributes(&facts, product_kernel<16, 1, product_output::operand>) == cudaSuccess;
-  cudaGetLastError();
-  return known && facts.ptxVersion >= 90;
+  return wgmma_runs_here();
 }
 
 void prepare_warpgroup_products() {

@@ -1,0 +1,36 @@
+# Lists of GPU architectures, as a script: cmake -P.
+cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/../../ci/cmake/cuda_architectures.cmake)
+set(toolkit compute_75 compute_80 compute_90 compute_100)
+
+function(expect_flags wanted)
+  tr_cuda_flags(flags fault "${toolkit}" ${ARGN})
+  if(fault OR NOT flags STREQUAL wanted)
+    message(SEND_ERROR "[${ARGN}]: ${flags} (${fault}), not ${wanted}")
+  endif()
+endfunction()
+
+function(expect_fault part)
+  tr_cuda_flags(flags fault "${toolkit}" ${ARGN})
+  string(FIND "${fault}" "${part}" at)
+  if(flags OR at LESS 0)
+    message(SEND_ERROR "[${ARGN}]: ${flags} (${fault}), not a fault with ${part}")
+  endif()
+endfunction()
+
+expect_flags("-gencode=arch=compute_90a,code=sm_90a;-gencode=arch=compute_80,code=compute_80" 90a 80-virtual)
+expect_flags("-gencode=arch=compute_80,code=sm_80;-gencode=arch=compute_90a,code=sm_90a" 80 90a)
+expect_flags("-gencode=arch=compute_100f,code=sm_100f" 100f)
+expect_flags("-gencode=arch=compute_80,code=compute_80" 80-virtual 80-virtual)
+expect_fault("the list is empty; say e.g. \"90a;80-virtual\"")
+expect_fault("\"sm_90\" is no architecture" 80 sm_90)
+expect_fault("\"80-real\" is no architecture" 80-real)
+expect_fault("\"9.0\" is no architecture" 9.0)
+expect_fault("\"75-virtual\": the kernels need compute capability 8.0" 75-virtual)
+expect_fault("\"86\": this CUDA toolkit compiles for compute_75, compute_80, compute_90, compute_100 alone" 86)
+
+# Without a toolkit to ask nothing is unknown.
+tr_cuda_flags(flags fault "" 86)
+if(fault OR NOT flags STREQUAL "-gencode=arch=compute_86,code=sm_86")
+  message(SEND_ERROR "86: ${flags} (${fault})")
+endif()
