@@ -35,7 +35,7 @@ namespace gpu {
 namespace {
 
 /// Of any device, for estimates made where there is none.
-constexpr std::uint32_t processors_max = 160;
+constexpr std::uint32_t processors_max = 192;
 
 /// The driver's context, cuBLASLt with its workspace, graphs: what estimates add for a model.
 constexpr std::uint64_t reserved_bytes = std::uint64_t{1} << 30;
@@ -104,10 +104,12 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
   auto config = read_config(options);
   if (!config)
     return tl::unexpected(config.error());
-  const auto device = take_device(cuda.device);
-  if (!device)
-    return tl::unexpected(device.error());
+  const auto taken = take_device(cuda.device);
+  if (!taken)
+    return tl::unexpected(taken.error());
   std::unique_ptr<model_on_gpu> model(new model_on_gpu(cuda));
+  if (!has_sm_90(taken->target))
+    model->cuda_.one_kernel = false; // there is none
   auto shard = shard_of(*config, options.group.count);
   if (!shard)
     return tl::unexpected(shard.error());
@@ -120,7 +122,6 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
     model->group_ = std::move(*group);
   }
   std::shared_lock loads(quiet_of(cuda.device));
-  const auto processors = static_cast<std::uint32_t>(device->multiProcessorCount);
   auto weights = load_weights(options, *config, c, model->stream_);
   if (!weights)
     return tl::unexpected(weights.error());
@@ -128,9 +129,9 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
   const auto kv = kv_shape_of(options, c);
   if (!kv)
     return tl::unexpected(kv.error());
-  auto pass =
-      forward_pass::create(c, model->weights_, *kv, model->limits_, processors,
-                           cuda.one_kernel.value_or(true), model->group_.get(), model->stream_);
+  auto pass = forward_pass::create(c, model->weights_, *kv, model->limits_, taken->processors,
+                                   model->cuda_.one_kernel.value_or(true), model->group_.get(),
+                                   model->stream_);
   if (!pass)
     return tl::unexpected(pass.error());
   model->forward_.emplace(std::move(*pass));
@@ -150,8 +151,7 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
                    .weight_bytes = model->weights_.bytes.bytes() + model->forward_->bytes() +
                                    model->results_->bytes(),
                    .kv_bytes_per_block = kv->block * element_bytes(options.compute),
-                   .kernels =
-                       "cuda sm_" + std::to_string(device->major) + std::to_string(device->minor)};
+                   .kernels = kernels_name(taken->facts, taken->target)};
   if (model->group_)
     model->facts_.kernels += ", sums over shards by " + model->group_->way();
   cuda_check(cudaStreamSynchronize(model->stream_));

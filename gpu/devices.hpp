@@ -8,6 +8,9 @@
 
 namespace tokenrouter {
 
+/// Of the compute capability of cards that models run on.
+inline constexpr std::uint32_t gpu_major_min = 8;
+
 struct gpu_device {
   std::string name;
   std::uint64_t memory_bytes = 0;

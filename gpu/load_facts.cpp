@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <cuda_runtime_api.h>
+
 #include "runtime/exec/load_contract.hpp"
 
 namespace tokenrouter::gpu {
@@ -11,7 +13,7 @@ constexpr std::uint32_t head_dim_max = 512;
 
 } // namespace
 
-result<cudaDeviceProp> take_device(std::uint32_t device) {
+result<taken_card> take_device(std::uint32_t device) {
   const std::string name = "cuda:" + std::to_string(device);
   cudaSetDeviceFlags(cudaDeviceScheduleSpin); // ignored if the device is in use already
   cudaDeviceProp facts{};
@@ -20,12 +22,17 @@ result<cudaDeviceProp> take_device(std::uint32_t device) {
   if (const auto status = cudaGetDeviceProperties(&facts, static_cast<int>(device));
       status != cudaSuccess)
     return fail(errc::unavailable, name + ": " + cudaGetErrorString(status));
-  if (facts.major < 9)
-    return fail(errc::unavailable, name + ": " + facts.name + " has compute capability " +
-                                       std::to_string(facts.major) + "." +
-                                       std::to_string(facts.minor) +
-                                       "; this build's kernels need 9.0");
-  return facts;
+  taken_card taken{.facts = {.device = device,
+                             .name = facts.name,
+                             .major = static_cast<std::uint32_t>(facts.major),
+                             .minor = static_cast<std::uint32_t>(facts.minor),
+                             .shared_bytes_of_block = facts.sharedMemPerBlockOptin},
+                   .processors = static_cast<std::uint32_t>(facts.multiProcessorCount),
+                   .target = kernel_target::portable};
+  const auto loading = find_kernel_target(taken.target);
+  if (const auto fault = fault_of(taken.facts, loading, TOKENROUTER_CUDA_TARGETS))
+    return fail(errc::unavailable, *fault);
+  return taken;
 }
 
 result<model_config> read_config(const load_options& options) {

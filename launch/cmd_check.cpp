@@ -66,9 +66,11 @@ std::string describe_gpus() {
     return gpus.error().message + "\n";
   std::string out;
   for (std::size_t i = 0; i < gpus->size(); ++i)
-    out += fmt::format("cuda:{} {}, {:.0f} GiB, sm_{}{}, {:.0f} GiB free\n", i, (*gpus)[i].name,
+    out += fmt::format("cuda:{} {}, {:.0f} GiB, sm_{}{}{}, {:.0f} GiB free\n", i, (*gpus)[i].name,
                        static_cast<double>((*gpus)[i].memory_bytes) / (1u << 30), (*gpus)[i].major,
-                       (*gpus)[i].minor, static_cast<double>((*gpus)[i].free_bytes) / (1u << 30));
+                       (*gpus)[i].minor,
+                       (*gpus)[i].major < gpu_major_min ? " (too old for models)" : "",
+                       static_cast<double>((*gpus)[i].free_bytes) / (1u << 30));
   return out;
 }
 
