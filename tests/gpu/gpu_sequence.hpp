@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "gpu/cuda_backend.hpp"
+#include "gpu/kernels/kernel_target.hpp"
 #include "gpu/kernels/warpgroup_product.hpp"
 #include "tests/exec/cpu/test_sequence.hpp"
 #include "tests/gpu/shard_team.hpp"
@@ -29,6 +30,15 @@ struct has_warpgroups {
   boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
     boost::test_tools::assertion_result met(gpu::warpgroup_products_fit());
     met.message() << "needs the matrix products of warpgroups (sm_90a)";
+    return met;
+  }
+};
+
+/// Likewise where the code is portable: it has not all layers as one kernel.
+struct has_one_kernel {
+  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
+    boost::test_tools::assertion_result met(gpu::has_sm_90(gpu::target_here()));
+    met.message() << "needs kernels for sm_90 or newer";
     return met;
   }
 };

@@ -265,7 +265,8 @@ BOOST_AUTO_TEST_CASE(in_bfloat16_all_layers_as_one_kernel_are_near_the_cpus) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(in_bfloat16_one_kernel_gives_the_same_bits_every_time) {
+BOOST_AUTO_TEST_CASE(in_bfloat16_one_kernel_gives_the_same_bits_every_time,
+                     *boost::unit_test::precondition(has_one_kernel())) {
   const auto shape = small_heads_too()[1].shape;
   scratch_folder folder;
   write_random_model(folder.path(), shape, 31);
