@@ -235,7 +235,8 @@ std::vector<named_shape> small_heads_too() {
 
 } // namespace
 
-BOOST_AUTO_TEST_CASE(in_bfloat16_all_layers_as_one_kernel_are_near_the_cpus) {
+BOOST_AUTO_TEST_CASE(in_bfloat16_all_layers_as_one_kernel_are_near_the_cpus,
+                     *boost::unit_test::precondition(has_one_kernel())) {
   for (const auto& [name, shape] : small_heads_too())
     BOOST_TEST_CONTEXT(name) {
       scratch_folder folder;
