@@ -9,8 +9,10 @@ namespace tokenrouter {
 
 namespace {
 
-constexpr std::uint64_t steps_wanted = 64;
-constexpr std::uint64_t moves_wanted = 256;
+/// Enough for a first plan; what comes later replaces it if it says otherwise. Steps: half of a
+/// first report's, since a plan halves them.
+constexpr std::uint64_t steps_wanted = 8;
+constexpr std::uint64_t moves_wanted = 64;
 
 /// Ticks of the slowest model's step: finer grids cost states and change no threshold.
 constexpr double grid_ticks = 40;

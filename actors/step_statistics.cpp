@@ -9,7 +9,9 @@ namespace tokenrouter {
 
 namespace {
 
-constexpr std::uint32_t steps_per_report = 128;
+/// The first report comes early, so that thresholds don't wait for seconds where a step takes 20
+/// ms; each further one after twice as many steps, up to a bound.
+constexpr std::uint32_t first_report_steps = 16, steps_per_report_max = 128;
 
 /// A handoff brings what peers made since the last turn, a dozen tokens where one in ten comes
 /// here; many more are a prefill.
@@ -17,7 +19,8 @@ constexpr std::uint32_t decode_tokens_per_row_max = 32;
 
 } // namespace
 
-step_statistics::step_statistics(replica_id self, std::uint32_t models) {
+step_statistics::step_statistics(replica_id self, std::uint32_t models)
+    : steps_per_report_(first_report_steps) {
   noted_.from = self;
   noted_.moves.assign(models, 0);
   noted_.committed_tokens.assign(models, 0);
@@ -43,8 +46,9 @@ void step_statistics::note_move(model_id target, std::uint32_t committed) {
 
 std::optional<replica_report> step_statistics::take_report(std::uint32_t live_requests) {
   noted_.live_requests_max = std::max(noted_.live_requests_max, live_requests);
-  if (steps_ < steps_per_report)
+  if (steps_ < steps_per_report_)
     return std::nullopt;
+  steps_per_report_ = std::min(2 * steps_per_report_, steps_per_report_max);
   replica_report fresh;
   fresh.from = noted_.from;
   fresh.moves.assign(noted_.moves.size(), 0);

@@ -22,11 +22,12 @@ class step_statistics {
   /// final.
   void note_move(model_id target, std::uint32_t committed);
 
-  /// Every few steps: what was noted since the last report.
+  /// Every so many steps, fewer at the beginning: what was noted since the last report.
   std::optional<replica_report> take_report(std::uint32_t live_requests);
 
  private:
   replica_report noted_;
+  std::uint32_t steps_per_report_;
   std::uint32_t steps_ = 0;
 };
 

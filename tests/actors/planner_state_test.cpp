@@ -93,23 +93,47 @@ BOOST_AUTO_TEST_CASE(a_model_with_thresholds_of_its_own_keeps_them) {
   BOOST_TEST((*lists)[1].size() == 4u);
 }
 
-BOOST_AUTO_TEST_CASE(replicas_report_every_so_many_decode_steps) {
+BOOST_AUTO_TEST_CASE(replicas_report_every_so_many_decode_steps_and_early_at_first) {
   step_statistics statistics({{1}, 2}, 3);
-  for (int i = 0; i < 127; ++i) {
-    statistics.note_step(2, 2, 500);
-    statistics.note_step(2, 100, 90000); // a prefill
-    statistics.note_move({0}, 1);
-    BOOST_TEST(!statistics.take_report(3).has_value());
+  for (const std::uint32_t steps : {16u, 32u, 64u, 128u, 128u}) {
+    for (std::uint32_t i = 1; i < steps; ++i) {
+      statistics.note_step(2, 2, 500);
+      statistics.note_step(2, 100, 90000); // a prefill
+      statistics.note_move({0}, 1);
+      BOOST_TEST(!statistics.take_report(3).has_value());
+    }
+    statistics.note_step(1, 1, 300);
+    const auto report = statistics.take_report(2);
+    BOOST_REQUIRE(report.has_value());
+    BOOST_TEST((report->from == replica_id{{1}, 2}));
+    BOOST_TEST(report->steps.size() == 2u);
+    BOOST_TEST(report->steps[1].count == steps - 1);
+    BOOST_TEST(report->steps[1].total_us == (steps - 1) * 500u);
+    BOOST_TEST(report->moves[0] == steps - 1);
+    BOOST_TEST(report->committed_tokens[0] == steps - 1);
+    BOOST_TEST(report->live_requests_max == 3u);
+    BOOST_TEST(!statistics.take_report(2).has_value());
   }
-  statistics.note_step(1, 1, 300);
-  const auto report = statistics.take_report(2);
-  BOOST_REQUIRE(report.has_value());
-  BOOST_TEST((report->from == replica_id{{1}, 2}));
-  BOOST_TEST(report->steps.size() == 2u);
-  BOOST_TEST(report->steps[1].count == 127u);
-  BOOST_TEST(report->steps[1].total_us == 127u * 500);
-  BOOST_TEST(report->moves[0] == 127u);
-  BOOST_TEST(report->committed_tokens[0] == 127u);
-  BOOST_TEST(report->live_requests_max == 3u);
-  BOOST_TEST(!statistics.take_report(2).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(the_first_reports_are_enough_for_a_plan_that_later_ones_correct) {
+  planner_state planner(two_models());
+  const auto report_of = [](std::uint16_t model, std::uint64_t steps, std::uint64_t step_us,
+                            std::vector<std::uint64_t> moves) {
+    replica_report x;
+    x.from = {{model}, 0};
+    x.steps.assign(4, {steps / 4, steps / 4 * step_us});
+    x.committed_tokens = moves;
+    x.moves = std::move(moves);
+    x.live_requests_max = 8;
+    return x;
+  };
+  planner.add(report_of(0, 16, 1000, {30, 34}));
+  BOOST_TEST(!planner.plan().has_value()); // nothing is known of the large model
+  planner.add(report_of(1, 16, 20000, {64, 0}));
+  const auto first = planner.plan();
+  BOOST_REQUIRE(first.has_value());
+  BOOST_TEST((*first)[1][7] > 1u);
+  planner.add(report_of(0, 128, 1000, {350, 150}));
+  BOOST_TEST(planner.plan().has_value());
 }
