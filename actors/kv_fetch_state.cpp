@@ -68,6 +68,14 @@ void kv_fetch_state::on_reached(const kv_reached& x, kv_fetcher_effects& fx) {
   (x.reached ? fx.in_place : fx.by_bulk).push_back({x.sibling, one.rank});
 }
 
+bool kv_fetch_state::settled() const {
+  return facts_.bytes_per_block > 0 && std::ranges::all_of(siblings_, [](const auto& x) {
+           const sibling& one = x.second;
+           const bool has_way = one.way == reach::in_place || one.way == reach::by_bulk;
+           return one.lost || (one.greeted && (!one.alike || has_way));
+         });
+}
+
 void kv_fetch_state::on_prefix(fetch_prefix&& x, kv_fetcher_effects& fx) {
   const auto at = fetches_.emplace(next_fetch_++, fetch{}).first;
   auto& mine = at->second;

@@ -40,6 +40,10 @@ class kv_fetch_state {
   /// Nothing more comes from these; they are asked for nothing any more.
   void on_replicas_lost(std::span<const replica_id> lost, kv_fetcher_effects& fx);
 
+  /// Every sibling is known: the way to its KV, or that it has none that means the same, or that it
+  /// is lost.
+  bool settled() const;
+
   std::size_t open() const { return fetches_.size(); }
   const kv_fetch_counters& counters() const { return counters_; }
 

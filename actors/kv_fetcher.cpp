@@ -72,6 +72,10 @@ void flush(self_pointer self) {
   send_all(self, o.model, fx.direct_reads);
   send_joins(self);
   tell_ways(self);
+  if (!box.settled && box.fetching->settled()) {
+    box.settled = true;
+    self->send(o.observer, kv_settled{o.config.self});
+  }
 }
 
 void start(self_pointer self, kv_fetcher_options options) {

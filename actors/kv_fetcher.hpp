@@ -43,12 +43,16 @@ using kv_model_actor = caf::typed_actor<caf::reacts_to<ask_kv>, caf::reacts_to<r
                                         caf::reacts_to<export_blocks>,
                                         caf::reacts_to<import_blocks>, caf::reacts_to<read_blocks>>;
 
+/// Is told once that a fetcher's siblings are known: the supervisor.
+using kv_observer = caf::typed_actor<caf::reacts_to<kv_settled>>;
+
 struct kv_fetcher_options {
   kv_fetcher_config config;
   std::string model_name;
   kv_outlet outlet;
   kv_pool_actor pool;
   kv_model_actor model;
+  kv_observer observer;
   bulk_mover* mover = nullptr; ///< of this rank; outlives the actor
   /// What carries bulk transfers to that rank.
   std::function<std::string(rank_id)> describe;
@@ -61,6 +65,7 @@ struct kv_fetcher_box {
   std::optional<kv_fetch_state> fetching;
   std::optional<kv_serve_state> serving;
   kv_fetcher_effects effects;
+  bool settled = false;            ///< the observer was told
   caf::strong_actor_ptr scheduler; ///< who orders; null: nobody yet
 };
 

@@ -145,6 +145,10 @@ struct model_loaded {
   shard_id shard;
   std::string kernels;
 };
+/// kv_fetcher → supervisor, once: all siblings are known, and the ways to their KV.
+struct kv_settled {
+  replica_id replica;
+};
 /// model → supervisor: it can't be loaded, or `running`: a step of it can't be completed.
 struct model_failed {
   shard_id shard;
@@ -226,6 +230,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::give_back_blocks)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::run_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::step_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::model_loaded)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::kv_settled)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::model_failed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::wire_payload)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::incoming_frame)

@@ -55,6 +55,11 @@ void take_failure(self_pointer self, model_failed&& x) {
   self->delayed_send(self, std::chrono::microseconds(box.options.loss_known_us), std::move(x));
 }
 
+void tell_ready(self_pointer self) {
+  const auto& box = self->state;
+  self->send(box.options.outlet, rank_ready{box.core->config().self, box.core->config().local});
+}
+
 void take_ready(self_pointer self, const rank_ready& x) {
   auto& box = self->state;
   auto all = box.core->on_rank_ready(x);
@@ -85,9 +90,12 @@ supervisor_actor::behavior_type supervisor(self_pointer self, supervisor_options
         self->monitor(x.who);
       },
       [self](const model_loaded& x) {
-        auto& b = self->state;
-        if (b.core->on_model_loaded(x.shard))
-          self->send(b.options.outlet, rank_ready{b.core->config().self, b.core->config().local});
+        if (self->state.core->on_model_loaded(x.shard))
+          tell_ready(self);
+      },
+      [self](const kv_settled& x) {
+        if (self->state.core->on_kv_settled(x.replica))
+          tell_ready(self);
       },
       [self](model_failed& x) { take_failure(self, std::move(x)); },
       [self](const rank_ready& x) { take_ready(self, x); },

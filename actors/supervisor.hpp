@@ -18,8 +18,9 @@ namespace tokenrouter {
 using supervisor_actor =
     caf::typed_actor<caf::reacts_to<watch>,        ///< an actor of this rank
                      caf::reacts_to<model_loaded>, ///< one of this rank's models
+                     caf::reacts_to<kv_settled>,   ///< one of this rank's fetchers
                      caf::reacts_to<model_failed>, ///< one of this rank's models
-                     caf::reacts_to<rank_ready>,   ///< on rank 0: a rank has all its models
+                     caf::reacts_to<rank_ready>,   ///< on rank 0: a rank is ready
                      caf::reacts_to<peer_down>,    ///< a link lost its peer
                      caf::reacts_to<peer_left>,    ///< a peer ended in order
                      caf::reacts_to<peer_lost>,    ///< on rank 0: a rank lost its peer
@@ -44,7 +45,7 @@ struct supervisor_options {
   /// Called on every rank when the job goes on without another; may be empty.
   std::function<void(const job_loss&)> on_loss;
   std::uint64_t loss_known_us = 0; ///< a rank that dies is known to be lost within that
-  /// Called on rank 0 when every model of every rank is loaded; may be empty.
+  /// Called on rank 0 when every rank is ready; may be empty.
   std::function<void(const std::vector<replica_facts>&)> on_ready;
 };
 

@@ -7,8 +7,16 @@ namespace tokenrouter {
 supervisor_state::supervisor_state(supervisor_config config) : config_(std::move(config)) {}
 
 bool supervisor_state::on_model_loaded(shard_id shard) {
-  loaded_.insert(shard);
-  return loaded_.size() == config_.local.size() + config_.followers;
+  return loaded_.insert(shard).second && rank_is_ready();
+}
+
+bool supervisor_state::on_kv_settled(replica_id replica) {
+  return settled_.insert(replica).second && rank_is_ready();
+}
+
+bool supervisor_state::rank_is_ready() const {
+  return loaded_.size() == config_.local.size() + config_.followers &&
+         settled_.size() == config_.fetchers;
 }
 
 std::optional<job_end> supervisor_state::on_model_failed(const model_failed& x) {

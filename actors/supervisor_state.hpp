@@ -19,6 +19,7 @@ struct supervisor_config {
   std::vector<std::string> model_names; ///< index = model_id
   bool degrade = false;                 ///< the job goes on without a rank that is lost, if it can
   std::vector<std::pair<replica_id, rank_id>> shards{}; ///< where each shard of each replica is
+  std::uint32_t fetchers = 0;                           ///< of `local`, those with a kv_fetcher
 };
 
 /// How this rank must end.
@@ -52,8 +53,10 @@ class supervisor_state {
  public:
   explicit supervisor_state(supervisor_config config);
 
-  /// True when this was the last model of the rank.
+  /// True when nothing of this rank is waited for any more: a job is not ready while the first
+  /// requests would have to wait for ways to KV.
   bool on_model_loaded(shard_id shard);
+  bool on_kv_settled(replica_id replica);
 
   std::optional<job_end> on_model_failed(const model_failed& x);
 
@@ -84,6 +87,7 @@ class supervisor_state {
  private:
   std::optional<job_end> end_once(job_end end);
   bool speaks_for_the_job() const;
+  bool rank_is_ready() const;
   bool ready() const { return ready_ranks_.size() == config_.ranks; }
   peer_outcome lose(rank_id rank, const std::string& why);
   job_loss take_loss(rank_id rank);
@@ -92,6 +96,7 @@ class supervisor_state {
 
   supervisor_config config_;
   std::set<shard_id> loaded_;
+  std::set<replica_id> settled_;
   std::set<rank_id> gone_;
   std::set<rank_id> lost_ranks_; ///< of these, those that the job goes on without
   std::set<replica_id> lost_replicas_;

@@ -116,8 +116,10 @@ void rank_actors::spawn_supervisor() {
   supervisor_options options;
   options.config.self = plan_.self;
   options.config.ranks = plan_.ranks;
-  for (const auto& replica : plan_.local)
+  for (const auto& replica : plan_.local) {
     options.config.local.push_back(replica.facts);
+    options.config.fetchers += replica.fetch_min_tokens > 0;
+  }
   options.config.followers = static_cast<std::uint32_t>(plan_.followers.size());
   for (const auto& one : plan_.admission)
     options.config.model_names.push_back(one.name);
@@ -204,6 +206,7 @@ kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica, const 
   options.outlet = switchboard_;
   options.pool = pool;
   options.model = caf::actor_cast<kv_model_actor>(runner);
+  options.observer = local_.supervisor;
   options.mover = &mover_;
   options.describe = [this](rank_id rank) {
     return rank == plan_.self ? std::string("host memory") : wire_->describe(rank);

@@ -87,6 +87,33 @@ kv_piece sent(const kv_fetch& wish) {
 
 } // namespace
 
+BOOST_AUTO_TEST_CASE(siblings_are_settled_when_each_is_known) {
+  bulk_mover mover({0});
+  kv_fetch_state x({own, {{other, {0}}, {third, {0}}}, 32, block_bytes}, mover,
+                   [](std::uint64_t) {});
+  kv_fetcher_effects fx;
+  x.on_greeting({other, own, layout, std::vector<std::uint8_t>(8)}, fx); // loaded before this one
+  BOOST_TEST(!x.settled());
+  x.on_facts({layout, block_bytes, {}}, fx);
+  BOOST_TEST(!x.settled());
+  x.on_greeting({third, own, layout + 1, {}}, fx); // its KV means something else
+  BOOST_TEST(!x.settled());
+  x.on_reached({other, false}, fx);
+  BOOST_TEST(x.settled());
+}
+
+BOOST_AUTO_TEST_CASE(a_sibling_that_is_lost_is_not_waited_for) {
+  bulk_mover mover({0});
+  kv_fetch_state x({own, {{other, {0}}, {third, {0}}}, 32, block_bytes}, mover,
+                   [](std::uint64_t) {});
+  kv_fetcher_effects fx;
+  x.on_facts({layout, block_bytes, {}}, fx);
+  x.on_greeting({other, own, layout, {}}, fx);
+  BOOST_TEST(!x.settled());
+  x.on_replicas_lost(std::vector{third}, fx);
+  BOOST_TEST(x.settled());
+}
+
 BOOST_AUTO_TEST_CASE(what_is_not_worth_it_or_known_nowhere_ends_at_once) {
   bench b;
   b.fetching.on_prefix({{1}, 1, words(48), 32}, b.fx); // one block is missing, two are the least

@@ -35,6 +35,22 @@ BOOST_AUTO_TEST_CASE(a_rank_is_ready_with_the_last_of_its_shards_too) {
   BOOST_TEST(s.on_model_loaded({{{1}, 0}, 2})); // another shard of the same replica
 }
 
+BOOST_AUTO_TEST_CASE(a_rank_is_ready_once_the_ways_to_kv_are_known) {
+  for (const bool loaded_last : {false, true}) {
+    supervisor_state s({.self = {1},
+                        .ranks = 2,
+                        .local = {facts(0), facts(1)},
+                        .model_names = {"quick", "reference"},
+                        .fetchers = 1});
+    BOOST_TEST(!s.on_model_loaded({{{1}, 0}, 0}));
+    if (loaded_last)
+      BOOST_TEST(!s.on_kv_settled({{1}, 0}));
+    BOOST_TEST(s.on_model_loaded({{{0}, 0}, 0}) == loaded_last);
+    BOOST_TEST(s.on_kv_settled({{1}, 0}) == !loaded_last);
+    BOOST_TEST(!s.on_kv_settled({{1}, 0})); // once only
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_job_is_ready_with_the_last_rank_also_without_models) {
   auto s = supervisor(0, 3, {facts(0)});
   BOOST_TEST(!s.on_rank_ready({{2}, {facts(1, 320)}}).has_value());
