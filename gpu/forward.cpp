@@ -8,6 +8,7 @@
 
 #include "gpu/arena.hpp"
 #include "gpu/cuda_error.hpp"
+#include "gpu/kernels/kernel_target.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/recorded_work.hpp"
 
@@ -61,7 +62,7 @@ attention_plan attention_plan_of(const model_config& c, compute_type compute,
   return {.fast = fast,
           .pieces = pieces,
           .unit_tokens = fast || pieces ? unit_tokens(c.heads, c.kv_heads) : 1,
-          .tile_tokens = fast && warpgroup_attention_fits()
+          .tile_tokens = fast && wgmma_runs_here()
                              ? static_cast<std::uint32_t>(warpgroup_tile_tokens)
                              : static_cast<std::uint32_t>(tile_tokens),
           .kv_heads = c.kv_heads,

@@ -6,6 +6,7 @@
 
 #include "gpu/cuda_error.hpp"
 #include "gpu/kernels/exact_product.hpp"
+#include "gpu/kernels/kernel_target.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/kernels/warpgroup_product.hpp"
 #include "gpu/recorded_work.hpp"
@@ -33,7 +34,7 @@ result<products> products::create(compute_type compute, void* scratch, std::uint
       return tl::unexpected(library.error());
     p.library_ = std::move(*library);
     prepare_skinny_products();
-    p.warpgroups_ = warpgroup_products_fit();
+    p.warpgroups_ = wgmma_runs_here();
     if (p.warpgroups_)
       prepare_warpgroup_products();
   }

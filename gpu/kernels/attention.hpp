@@ -55,12 +55,9 @@ void piece_attention(const attention_call& call, const attention_piece* pieces,
 void tile_attention(const attention_call& call, const attention_tile* tiles, std::uint32_t count,
                     cudaStream_t stream);
 
-/// The same for tiles of up to warpgroup_tile_tokens.
+/// The same for tiles of up to warpgroup_tile_tokens; where wgmma_runs_here().
 void warpgroup_attention(const attention_call& call, const attention_tile* tiles,
                          std::uint32_t count, cudaStream_t stream);
-
-/// Whether the current device and this build's code for it have `warpgroup_attention`.
-bool warpgroup_attention_fits();
 
 /// T = float or bf16, any head_dim up to 512. A query's result depends on nothing but the query and
 /// the positions it sees. `tables_of`: per token, the offset of its block table.

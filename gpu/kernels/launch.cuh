@@ -161,4 +161,18 @@ __device__ inline unsigned pack_bf16(float low, float high) {
   return *reinterpret_cast<const unsigned*>(&pair);
 }
 
+/// Four neighbours at once. Requires alignment to four of them.
+template <class T>
+__device__ void put_quad(T* to, const float4& v) {
+  if constexpr (sizeof(T) == 2)
+    *reinterpret_cast<uint2*>(to) = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
+  else
+    *reinterpret_cast<float4*>(to) = v;
+}
+
+/// silu(gate) · up, for results that are rounded to bf16.
+__device__ inline float swiglu_of(float gate, float up) {
+  return gate / (1.0f + __expf(-gate)) * up;
+}
+
 } // namespace tokenrouter::gpu

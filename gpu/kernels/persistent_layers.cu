@@ -221,8 +221,7 @@ struct layer_runner {
             up.y += bias[at + 9];
           }
           const unsigned out = (first_group + tile / 2) * 8 + column;
-          write_bf16_pair(words.gated(row) + out / 2, v.x / (1.0f + __expf(-v.x)) * up.x,
-                          v.y / (1.0f + __expf(-v.y)) * up.y);
+          write_bf16_pair(words.gated(row) + out / 2, swiglu_of(v.x, up.x), swiglu_of(v.y, up.y));
         });
   }
 

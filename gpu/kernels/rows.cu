@@ -22,14 +22,6 @@ __global__ void embed_kernel(const T* table, const std::int32_t* ids, std::uint3
 /// A row in quads of 4, for each thread at most so many held; what is beyond is read twice.
 constexpr unsigned quads_held = 4;
 
-template <class T>
-__device__ void put_quad(T* to, const float4& v) {
-  if constexpr (sizeof(T) == 2)
-    *reinterpret_cast<uint2*>(to) = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
-  else
-    *reinterpret_cast<float4*>(to) = v;
-}
-
 /// Requires hidden % 4 == 0.
 template <class T>
 __global__ void norm_kernel(norm_call c, T* out) {
@@ -223,10 +215,6 @@ __global__ void rotate_quads_kernel(rotate_call c) {
   }
 }
 
-__device__ inline float gate_of(float gate, float up) {
-  return gate / (1.0f + __expf(-gate)) * up;
-}
-
 /// A thread takes a group: 8 gates and the 8 ups after them.
 template <class T>
 __global__ void swiglu_kernel(const T* gate_up, std::uint64_t groups, T* out) {
@@ -241,7 +229,7 @@ __global__ void swiglu_kernel(const T* gate_up, std::uint64_t groups, T* out) {
     const auto pair = [](unsigned gate, unsigned up) {
       const float2 g = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&gate));
       const float2 u = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&up));
-      return pack_bf16(gate_of(g.x, u.x), gate_of(g.y, u.y));
+      return pack_bf16(swiglu_of(g.x, u.x), swiglu_of(g.y, u.y));
     };
     reinterpret_cast<uint4*>(out)[i] = make_uint4(pair(gates.x, ups.x), pair(gates.y, ups.y),
                                                   pair(gates.z, ups.z), pair(gates.w, ups.w));

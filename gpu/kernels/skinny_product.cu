@@ -156,7 +156,7 @@ __device__ void finish(const skinny_call& c, float (&sums)[tiles][4], float* sha
       const int place = column / 8 * 16 + column % 8;
       const float gate = total(row, place), up = total(row, place + 8);
       const std::uint64_t out = std::uint64_t(row) * (c.columns / 2) + first_column / 2 + column;
-      static_cast<bf16*>(c.y)[out] = __float2bfloat16_rn(gate / (1.0f + __expf(-gate)) * up);
+      static_cast<bf16*>(c.y)[out] = __float2bfloat16_rn(swiglu_of(gate, up));
     }
   } else {
     for (int i = static_cast<int>(threadIdx.x); i < rows * columns; i += 32 * warps)

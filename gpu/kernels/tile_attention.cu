@@ -1,3 +1,4 @@
+#include "gpu/kernels/attended_rows.cuh"
 #include "gpu/kernels/attention.hpp"
 #include "gpu/kernels/barriers.cuh"
 #include "gpu/kernels/launch.cuh"
@@ -162,27 +163,6 @@ __device__ void add_values(warp_state<head_dim>& s, const float (&weights)[step_
 }
 
 template <int head_dim>
-__device__ void write_rows(warp_state<head_dim>& s, bf16* out, std::uint64_t stride, int first_row,
-                           int rows) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int side = 0; side < 2; ++side) {
-    float total = s.total[side];
-    total += __shfl_xor_sync(0xffffffffu, total, 1);
-    total += __shfl_xor_sync(0xffffffffu, total, 2);
-    const float factor = 1.0f / total;
-    const int row = first_row + lane / 4 + side * 8;
-    if (row >= rows)
-      continue;
-    unsigned* to = reinterpret_cast<unsigned*>(out + row * stride);
-#pragma unroll
-    for (int tile = 0; tile < head_dim / 8; ++tile)
-      to[tile * 4 + lane % 4] =
-          pack_bf16(s.sums[tile][side * 2] * factor, s.sums[tile][side * 2 + 1] * factor);
-  }
-}
-
-template <int head_dim>
 __global__ void __launch_bounds__(threads)
     tile_kernel(attention_call c, const attention_tile* tiles) {
   extern __shared__ __align__(128) unsigned char shared[];
@@ -220,8 +200,8 @@ __global__ void __launch_bounds__(threads)
     add_values<head_dim>(state, scores, kv);
     __syncthreads();
   }
-  write_rows<head_dim>(state, static_cast<bf16*>(c.out) + first, stride, warp * 16,
-                       tile.token_count);
+  write_attended<head_dim>([&](int part, int i) { return state.sums[part][i]; }, state.total,
+                           static_cast<bf16*>(c.out) + first, stride, warp * 16, tile.token_count);
 }
 
 } // namespace
@@ -238,7 +218,7 @@ void tile_attention(const attention_call& call, const attention_tile* tiles, std
 void prepare_attention() {
   cuda_check(cudaFuncSetAttribute(tile_kernel<128>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(2 * sizeof(stage<128>))));
-  if (warpgroup_attention_fits())
+  if (wgmma_runs_here())
     prepare_warpgroup_attention();
 }
 

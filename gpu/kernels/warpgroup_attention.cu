@@ -1,3 +1,4 @@
+#include "gpu/kernels/attended_rows.cuh"
 #include "gpu/kernels/attention.hpp"
 #include "gpu/kernels/barriers.cuh"
 #include "gpu/kernels/launch.cuh"
@@ -32,6 +33,7 @@ struct tile_memory {
   std::uint64_t full_values[stages], empty_values[stages];
   std::uint64_t tail; ///< the last values, before rows past the end are cleared
 };
+
 constexpr std::size_t alignment_bytes = 1024;
 
 /// Brings the blocks of one step, a box of 16 tokens and 64 dimensions for each lane.
@@ -176,28 +178,6 @@ __device__ void multiply_values(float (&sums)[head_dim / 2], const unsigned (&we
 }
 
 template <int head_dim>
-__device__ void write_rows(const float (&sums)[head_dim / 2], const softmax_rows& s, bf16* out,
-                           std::uint64_t stride, int rows) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
-#pragma unroll
-  for (int side = 0; side < 2; ++side) {
-    float total = s.total[side];
-    total += __shfl_xor_sync(0xffffffffu, total, 1);
-    total += __shfl_xor_sync(0xffffffffu, total, 2);
-    const float factor = 1.0f / total;
-    const int row = warp * 16 + lane / 4 + side * 8;
-    if (row >= rows)
-      continue;
-    unsigned* to = reinterpret_cast<unsigned*>(out + row * stride);
-#pragma unroll
-    for (int j = 0; j < head_dim / 8; ++j)
-      to[j * 4 + lane % 4] =
-          pack_bf16(sums[4 * j + 2 * side] * factor, sums[4 * j + 2 * side + 1] * factor);
-  }
-}
-
-template <int head_dim>
 __device__ void attend(tile_memory<head_dim>& m, const attention_call& c,
                        const attention_tile& tile, int group, int steps) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -259,7 +239,8 @@ __device__ void attend(tile_memory<head_dim>& m, const attention_call& c,
   commit_products();
   await_products<0>();
   hold(sums);
-  write_rows<head_dim>(sums, state, static_cast<bf16*>(c.out) + first, stride, rows);
+  write_attended<head_dim>([&](int part, int i) { return sums[4 * part + i]; }, state.total,
+                           static_cast<bf16*>(c.out) + first, stride, warp * 16, rows);
 }
 
 template <int head_dim>
@@ -330,10 +311,6 @@ void warpgroup_attention(const attention_call& call, const attention_tile* tiles
     run<64>(call, tiles, count, stream);
   else
     run<128>(call, tiles, count, stream);
-}
-
-bool warpgroup_attention_fits() {
-  return wgmma_runs_here();
 }
 
 void prepare_warpgroup_attention() {

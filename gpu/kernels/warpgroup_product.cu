@@ -25,6 +25,7 @@ struct product_memory {
   static constexpr int sum_stride = block_columns + 4;
   __device__ float* sums() { return reinterpret_cast<float*>(weights); }
 };
+
 constexpr std::size_t alignment_bytes = 1024;
 
 template <int n>
@@ -101,19 +102,14 @@ template <product_output output>
 __device__ void write_quad(const skinny_call& c, int row, std::uint32_t column, const float4& v) {
   const std::uint64_t place = static_cast<std::uint64_t>(row) * c.columns + column;
   if constexpr (output == product_output::operand)
-    *reinterpret_cast<uint2*>(static_cast<bf16*>(c.y) + place) =
-        make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
+    put_quad(static_cast<bf16*>(c.y) + place, v);
   if constexpr (output == product_output::residual) {
     float4* y = reinterpret_cast<float4*>(static_cast<float*>(c.y) + place);
     const float4 old = __ldcg(y);
     *y = make_float4(old.x + v.x, old.y + v.y, old.z + v.z, old.w + v.w);
   }
   if constexpr (output == product_output::exact)
-    *reinterpret_cast<float4*>(static_cast<float*>(c.y) + place) = v;
-}
-
-__device__ inline float gated(float gate, float up) {
-  return gate / (1.0f + __expf(-gate)) * up;
+    put_quad(static_cast<float*>(c.y) + place, v);
 }
 
 /// Adds the parts' sums, in their order, and writes this block's share of the columns.
@@ -144,8 +140,8 @@ __device__ void finish(const skinny_call& c, product_memory<n>& m, std::uint32_t
       bf16* to = static_cast<bf16*>(c.y) + static_cast<std::uint64_t>(row) * (c.columns / 2) +
                  (first_column + part * columns) / 2 + group * 8 + quad % 2 * 4;
       *reinterpret_cast<uint2*>(to) =
-          make_uint2(pack_bf16(gated(gate.x, up.x), gated(gate.y, up.y)),
-                     pack_bf16(gated(gate.z, up.z), gated(gate.w, up.w)));
+          make_uint2(pack_bf16(swiglu_of(gate.x, up.x), swiglu_of(gate.y, up.y)),
+                     pack_bf16(swiglu_of(gate.z, up.z), swiglu_of(gate.w, up.w)));
     } else {
       const int column = part * columns + quad * 4;
       write_quad<output>(c, row, first_column + column, total(row, column));
@@ -274,10 +270,6 @@ void warpgroup_product(const skinny_call& call, product_output output, std::uint
     run_parts<32>(call, output, parts, stream);
   else
     run_parts<64>(call, output, parts, stream);
-}
-
-bool warpgroup_products_fit() {
-  return wgmma_runs_here();
 }
 
 void prepare_warpgroup_products() {

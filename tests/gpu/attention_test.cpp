@@ -8,10 +8,9 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
-#include "gpu/cuda_error.hpp"
-#include "gpu/device_memory.hpp"
 #include "gpu/kernels/attention.hpp"
 #include "gpu/kernels/rows.hpp"
+#include "tests/gpu/device_values.hpp"
 #include "tests/gpu/gpu_sequence.hpp"
 
 using namespace tokenrouter;
@@ -24,17 +23,6 @@ namespace {
 struct heads_shape {
   std::uint32_t heads, kv_heads, head_dim;
 };
-
-device_memory allocate(std::size_t bytes) {
-  return device_memory::allocate(bytes).value();
-}
-
-template <class T>
-device_memory copied(const std::vector<T>& from) {
-  auto to = allocate(from.size() * sizeof(T));
-  cuda_check(cudaMemcpy(to.as(), from.data(), to.bytes(), cudaMemcpyHostToDevice));
-  return to;
-}
 
 /// One request's new tokens after `position` older ones, in a pool of two layers of which the
 /// second is used. What no query may read is no number.

@@ -9,7 +9,6 @@
 
 #include "gpu/cuda_backend.hpp"
 #include "gpu/kernels/kernel_target.hpp"
-#include "gpu/kernels/warpgroup_product.hpp"
 #include "tests/exec/cpu/test_sequence.hpp"
 #include "tests/gpu/shard_team.hpp"
 
@@ -28,7 +27,7 @@ struct has_gpus {
 /// Likewise where the card or the build's code for it has no warpgroups.
 struct has_warpgroups {
   boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
-    boost::test_tools::assertion_result met(gpu::warpgroup_products_fit());
+    boost::test_tools::assertion_result met(gpu::wgmma_runs_here());
     met.message() << "needs the matrix products of warpgroups (sm_90a)";
     return met;
   }

@@ -7,12 +7,11 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
-#include "gpu/cuda_error.hpp"
-#include "gpu/device_memory.hpp"
 #include "gpu/kernels/exact_product.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/kernels/skinny_product.hpp"
 #include "gpu/kernels/warpgroup_product.hpp"
+#include "tests/gpu/device_values.hpp"
 #include "tests/gpu/gpu_sequence.hpp"
 
 using namespace tokenrouter;
@@ -21,10 +20,6 @@ using namespace tokenrouter::test;
 using bf16_t = __nv_bfloat16;
 
 namespace {
-
-device_memory allocate(std::size_t bytes) {
-  return device_memory::allocate(bytes).value();
-}
 
 /// Operands of one product, and its result by the kernel that adds in order.
 struct product_case {

@@ -17,6 +17,7 @@
 #include "gpu/forward.hpp"
 #include "gpu/kernels/attention.hpp"
 #include "gpu/kernels/draw.hpp"
+#include "gpu/kernels/kernel_target.hpp"
 #include "gpu/kernels/launch.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/kernels/skinny_product.hpp"
@@ -24,16 +25,15 @@
 #include "gpu/library_product.hpp"
 #include "gpu/wave_buffers.hpp"
 #include "runtime/exec/model_config.hpp"
+#include "tests/gpu/device_values.hpp"
 
 using namespace tokenrouter;
 using namespace tokenrouter::gpu;
+using test::allocate;
+using test::copied;
 using bf16_t = __nv_bfloat16;
 
 namespace {
-
-device_memory allocate(std::size_t bytes) {
-  return device_memory::allocate(bytes).value();
-}
 
 class chain_timer {
  public:
@@ -140,7 +140,7 @@ void bench_products(chain_timer& timer, const model_config& c, std::uint32_t row
       }
     }
     for (const std::uint32_t parts : {1u, 2u, 4u, 8u}) {
-      if (!warpgroup_products_fit() || rows > warpgroup_rows_max || kind.columns % 64 != 0 ||
+      if (!wgmma_runs_here() || rows > warpgroup_rows_max || kind.columns % 64 != 0 ||
           kind.k % (64 * parts) != 0 || (gates && parts == 8))
         continue;
       report(timer, name("warpgroups " + std::to_string(parts)), layers, floor,
@@ -267,8 +267,7 @@ void bench_rows(chain_timer& timer, const model_config& c, std::uint32_t rows) {
                                                     .biases = 0,
                                                     .bias_count = 0,
                                                     .window_start = -1});
-    const auto there = allocate(rows * sizeof(draw_order));
-    cuda_check(cudaMemcpy(there.as(), orders.data(), there.bytes(), cudaMemcpyHostToDevice));
+    const auto there = copied(orders);
     report(timer, "draw x" + std::to_string(rows) + " signals " + std::to_string(signals), 8, 0,
            [&](std::uint32_t) {
              draw_rows({.logits = logits.as<float>(),
@@ -301,18 +300,16 @@ void bench_tiles(chain_timer& timer, const model_config& c, std::uint32_t positi
   std::iota(table.begin(), table.end(), 0);
   std::ranges::shuffle(table, std::mt19937(1));
   const auto q = allocate(std::size_t{count} * c.heads * c.head_dim * 2), out = allocate(q.bytes());
-  const auto tables = allocate(blocks * sizeof(std::int32_t));
-  cuda_check(cudaMemcpy(tables.as(), table.data(), tables.bytes(), cudaMemcpyHostToDevice));
+  const auto tables = copied(table);
   const double floor = 4.0 * c.heads * c.head_dim * count * (position + count / 2.0) / 790e6;
   for (const bool warpgroups : {false, true}) {
-    if (warpgroups && !warpgroup_attention_fits())
+    if (warpgroups && !wgmma_runs_here())
       continue;
     const std::int32_t each = warpgroups ? warpgroup_tile_tokens : tile_tokens;
     std::vector<attention_tile> tiles;
     for (auto i = static_cast<std::int32_t>(count) - each; i >= 0; i -= each)
       tiles.push_back({i, each, static_cast<std::int32_t>(position) + i, 0});
-    const auto there = allocate(tiles.size() * sizeof(attention_tile));
-    cuda_check(cudaMemcpy(there.as(), tiles.data(), there.bytes(), cudaMemcpyHostToDevice));
+    const auto there = copied(tiles);
     const std::string name = std::string(warpgroups ? "warpgroups " : "tiles ") +
                              std::to_string(count) + " after " + std::to_string(position);
     report(timer, name, c.layers, floor, [&](std::uint32_t i) {
@@ -347,7 +344,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   prepare_skinny_products();
-  if (warpgroup_products_fit())
+  if (wgmma_runs_here())
     prepare_warpgroup_products();
   prepare_attention();
   chain_timer timer;
