@@ -137,7 +137,9 @@ void tick(self_pointer self) {
   const std::uint64_t now_us = box.options.now_us();
   if (box.down || !box.timer_us || now_us < *box.timer_us)
     return;
-  box.timer_us.reset();
+  const std::uint64_t late_us = now_us - *std::exchange(box.timer_us, std::nullopt);
+  if (late_us >= box.options.heartbeat_us)
+    box.core->forgive(late_us);
   if (const auto silence_us = box.core->timed_out(now_us))
     report_down(self, "no sign of life for " + std::to_string(*silence_us / 1000) + " ms");
   else if (const auto stalled_us = box.core->stalled(now_us))

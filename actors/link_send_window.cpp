@@ -114,7 +114,8 @@ void link_send_window::on_time(std::uint64_t now_us, bool wire_busy) {
 }
 
 std::uint64_t link_send_window::stalled_us(std::uint64_t now_us) const {
-  return unacknowledged() > 0 && tries_ >= stalled_tries_min ? now_us - progress_us_ : 0;
+  const bool stalls = unacknowledged() > 0 && tries_ >= stalled_tries_min;
+  return stalls && now_us > progress_us_ ? now_us - progress_us_ : 0;
 }
 
 void link_send_window::abandon() {

@@ -61,6 +61,9 @@ class link_send_window {
   /// repeatedly; 0 if they have not.
   std::uint64_t stalled_us(std::uint64_t now_us) const;
 
+  /// That long nothing could be acknowledged, since nobody looked.
+  void forgive(std::uint64_t absence_us) { progress_us_ += absence_us; }
+
   /// The peer listens no more: forgets every frame.
   void abandon();
 

@@ -97,8 +97,13 @@ std::optional<std::uint64_t> link_state::due_us() const {
   return std::min(due, sending_.due_us().value_or(due));
 }
 
+void link_state::forgive(std::uint64_t absence_us) {
+  last_heard_us_ += absence_us;
+  sending_.forgive(absence_us);
+}
+
 std::optional<std::uint64_t> link_state::timed_out(std::uint64_t now_us) const {
-  if (over() || now_us - last_heard_us_ < settings_.peer_timeout_us)
+  if (over() || now_us < last_heard_us_ + settings_.peer_timeout_us)
     return std::nullopt;
   return now_us - last_heard_us_;
 }

@@ -85,6 +85,10 @@ class link_state {
   /// `wire_busy`: the transport has not sent all that it was given.
   void on_time(std::uint64_t now_us, bool wire_busy) { sending_.on_time(now_us, wire_busy); }
 
+  /// This rank stood still for so long (stopped, or starved of its core): that is no silence of the
+  /// peer, whose frames wait to be read.
+  void forgive(std::uint64_t absence_us);
+
   /// When `on_time` and `take_outgoing` want to be called next: no earlier than the heartbeat's
   /// time unless a frame or an acknowledgement is open. None once it is over.
   std::optional<std::uint64_t> due_us() const;

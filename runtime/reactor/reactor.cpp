@@ -251,6 +251,11 @@ void reactor::advance_to(std::uint64_t us) {
   clock_.set_now_ns(until_ns);
 }
 
+void reactor::stand_still_until(std::uint64_t us) {
+  check(virtual_time_, "only virtual time can be advanced");
+  clock_.set_now_ns(std::max(static_cast<std::int64_t>(us) * 1000, clock_.now_ns()));
+}
+
 std::optional<std::uint64_t> reactor::next_timer_us() const {
   const auto due_ns = clock_.next_due_ns();
   if (due_ns == reactor_clock::never_ns)

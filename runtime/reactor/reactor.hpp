@@ -90,6 +90,10 @@ class reactor final : public caf::scheduler::abstract_coordinator {
   /// stands at `us`. Requires `us` >= `now_us()`.
   void advance_to(std::uint64_t us);
 
+  /// Virtual time: nothing ran meanwhile, as in a process that was stopped; what was due since then
+  /// is late when time goes on.
+  void stand_still_until(std::uint64_t us);
+
   /// Due time of the earliest timer, rounded up to whole microseconds.
   std::optional<std::uint64_t> next_timer_us() const;
 

@@ -115,6 +115,18 @@ class link_bench {
       ;
   }
 
+  /// One side is stopped for so long; frames are on their way until it goes on.
+  void stop(std::size_t side, std::uint64_t us) {
+    for (const auto until_us = now_us_ + us; now_us_ < until_us;) {
+      auto& other = ends[1 - side]->loop();
+      while (other.run_ready() > 0)
+        ;
+      now_us_ = std::min(until_us, other.next_timer_us().value_or(until_us));
+      other.advance_to(now_us_);
+    }
+    ends[side]->loop().stand_still_until(now_us_);
+  }
+
   seen& log(std::size_t side) { return ends[side]->log; }
 
   simulated_network network;
@@ -191,6 +203,16 @@ BOOST_AUTO_TEST_CASE(a_peer_that_dies_is_reported_once_and_ends_a_close) {
   bench.run_for(4 * heartbeat_us);
   BOOST_TEST(bench.log(0).down.find("no sign of life") != std::string::npos);
   BOOST_TEST(bench.log(0).closed == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_was_stopped_finds_its_peers_alive) {
+  link_bench bench;
+  bench.run_for(1000);
+  bench.ends[1]->send(1); // not acknowledged before it is stopped
+  bench.stop(1, 3 * timeout_us);
+  bench.run_for(timeout_us - 2 * heartbeat_us);
+  BOOST_TEST(bench.log(1).down == "");
+  BOOST_TEST(bench.log(0).down.find("no sign of life") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(ranks_that_read_different_configurations_refuse_each_other) {

@@ -280,6 +280,25 @@ BOOST_AUTO_TEST_CASE(a_peer_that_lives_but_takes_nothing_is_reported) {
   BOOST_TEST(!link.stalled(now_us + timeout_us).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(a_rank_that_stood_still_does_not_blame_its_peers) {
+  auto link = make_link();
+  post(link, frame_kind::data, 0);
+  std::uint64_t now_us = 0;
+  for (; now_us < 4 * period_us; now_us += period_us) { // sent again, and not acknowledged
+    link.on_time(now_us, false);
+    outgoing(link, now_us);
+  }
+  link.forgive(2 * timeout_us);
+  BOOST_TEST(!link.timed_out(now_us).has_value());
+  BOOST_TEST(!link.stalled(now_us).has_value());
+  now_us += 2 * timeout_us;
+  BOOST_TEST(!link.timed_out(now_us).has_value());
+  BOOST_TEST(!link.stalled(now_us).has_value());
+  now_us = 3 * timeout_us; // … but for what they are silent after it
+  BOOST_TEST(link.timed_out(now_us).value_or(0) == timeout_us);
+  BOOST_TEST(link.stalled(now_us).value_or(0) == timeout_us);
+}
+
 BOOST_AUTO_TEST_CASE(a_heartbeat_is_due_after_a_period_without_a_frame) {
   auto link = make_link();
   BOOST_TEST(outgoing(link, 199).empty());

@@ -36,6 +36,24 @@ BOOST_AUTO_TEST_CASE(virtual_time_stands_still_until_it_is_advanced) {
   BOOST_TEST(w.loop.now_us() == start_us + 7);
 }
 
+BOOST_AUTO_TEST_CASE(timers_of_a_loop_that_stood_still_fire_late) {
+  world w;
+  std::vector<std::uint64_t> seen;
+  auto who = w.system.spawn([&](caf::event_based_actor* self) -> caf::behavior {
+    self->delayed_send(self, us(10), 1);
+    return {[&](int) { seen.push_back(w.loop.now_us()); }};
+  });
+  const auto start_us = w.loop.now_us();
+  w.loop.run_ready();
+  w.loop.stand_still_until(start_us + 50);
+  w.loop.run_ready();
+  BOOST_TEST(w.loop.now_us() == start_us + 50);
+  w.loop.advance_to(start_us + 50);
+  BOOST_TEST((seen == std::vector{start_us + 50}));
+  caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+  w.loop.run_ready();
+}
+
 BOOST_AUTO_TEST_CASE(virtual_timers_fire_by_due_time_and_then_by_insertion) {
   world w;
   std::vector<std::pair<std::uint64_t, int>> seen;
