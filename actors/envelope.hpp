@@ -20,7 +20,8 @@ using wire_messages =
     std::tuple<handoff, handoff_gap, commit_batch, request_failed, release, released, rank_ready,
                end_job, announce, replica_report, batching_update, shard_invite, shard_step,
                shard_awake, status_query, replica_status, kv_greeting, prefix_ask, prefix_offer,
-               kv_fetch, kv_piece, kv_read, recall, peer_lost, rank_lost>;
+               kv_borrow, kv_loan, kv_return, recall, peer_lost, rank_lost, kv_way, kv_fill,
+               kv_filled, kv_wish, kv_parcel>;
 
 namespace detail {
 

@@ -18,57 +18,44 @@ struct kv_fetch_counters {
 };
 
 /// The side of a fetcher that takes KV from siblings. A fetch asks all siblings what they have,
-/// chooses one, sets blocks of the own pool aside, has the missing blocks moved piece by piece, and
-/// ends with what arrived without a gap; each fetch ends exactly once, with a `join_blocks`. Where
-/// anything goes wrong, that is less, or nothing. Free of CAF.
+/// chooses one, sets blocks of the own pool aside, borrows the missing ones piece by piece and has
+/// the movers of all shards fill its own from them. It ends with what arrived on every shard
+/// without a gap; each fetch ends exactly once, with a `join_blocks`. Where anything goes wrong,
+/// that is less, or nothing. Free of CAF.
 class kv_fetch_state {
  public:
-  kv_fetch_state(kv_fetcher_config config, bulk_mover& mover, bulk_mover::observer told);
+  explicit kv_fetch_state(kv_fetcher_config config);
 
-  void on_facts(const kv_facts& x, kv_fetcher_effects& fx);
-  void on_greeting(kv_greeting&& x, kv_fetcher_effects& fx);
-  void on_reached(const kv_reached& x, kv_fetcher_effects& fx);
+  void on_way(const kv_way& x, kv_fetcher_effects& fx);
   void on_prefix(fetch_prefix&& x, kv_fetcher_effects& fx);
   void on_offer(const prefix_offer& x, kv_fetcher_effects& fx);
   void on_reserved(blocks_reserved&& x, kv_fetcher_effects& fx);
-  void on_piece(kv_piece&& x, kv_fetcher_effects& fx);
-  void on_imported(const blocks_imported& x, kv_fetcher_effects& fx);
+  void on_loan(kv_loan&& x, kv_fetcher_effects& fx);
+  void on_filled(const kv_filled& x, kv_fetcher_effects& fx);
 
-  /// False: the transfer is not one of these.
-  bool on_bulk(std::uint64_t transfer, kv_fetcher_effects& fx);
-
-  /// Nothing more comes from these; they are asked for nothing any more.
+  /// Nothing more comes from these; they are asked for nothing any more. If this replica is one of
+  /// them, its shards are waited for no longer.
   void on_replicas_lost(std::span<const replica_id> lost, kv_fetcher_effects& fx);
 
-  /// Every sibling is known: the way to its KV, or that it has none that means the same, or that it
-  /// is lost.
+  /// Every sibling is known: how its KV comes, or that it does not, or that it is lost.
   bool settled() const;
 
   std::size_t open() const { return fetches_.size(); }
   const kv_fetch_counters& counters() const { return counters_; }
 
  private:
-  enum class reach : std::uint8_t { unknown, asked, in_place, by_bulk };
-
   struct sibling {
     rank_id rank;
-    bool alike = false; ///< it is loaded and has the same layout
     bool lost = false;
-    reach way = reach::unknown;
-    std::vector<std::uint8_t> address;
-    std::uint64_t layout = 0;
-    bool greeted = false;
+    bool alike = true;              ///< to all shards that told
+    std::uint16_t in_place = 0;     ///< shards that read it themselves
+    std::set<std::uint16_t> told{}; ///< shards that know their way
   };
-
-  /// `asked` until the piece is sent or lent; then its import is under way.
-  enum class piece_stage : std::uint8_t { waiting, asked, importing };
 
   struct piece {
     std::uint32_t block_count = 0;
-    piece_stage at = piece_stage::waiting;
-    std::uint64_t transfer = 0; ///< 0: it is read in place
-    bool told = false;          ///< its kv_piece came
-    std::uint32_t checksum = 0;
+    bool sound = true;
+    std::set<std::uint16_t> unfilled{}; ///< shards at it; none: it is being borrowed
   };
 
   struct fetch {
@@ -86,28 +73,20 @@ class kv_fetch_state {
   };
   using fetch_map = std::map<std::uint64_t, fetch>;
 
-  void meet(replica_id who, sibling& x, kv_fetcher_effects& fx) const;
+  bool known(const sibling& x) const { return x.told.size() == config_.shards; }
+  bool of_use(const sibling& x) const { return known(x) && x.alike && !x.lost; }
   void choose(fetch_map::iterator at, kv_fetcher_effects& fx);
   void pump(fetch_map::iterator at, kv_fetcher_effects& fx);
-  void ask_for(std::uint64_t number, const fetch& f, std::uint32_t first, const piece& p,
-               std::uint64_t tag, kv_fetcher_effects& fx) const;
-  void import_if_here(std::uint64_t number, const fetch& f, std::uint32_t first, piece& p,
-                      kv_fetcher_effects& fx) const;
-  void drop_piece(fetch_map::iterator at, std::uint32_t first);
+  void borrow(std::uint64_t number, const fetch& f, std::uint32_t first, const piece& p,
+              kv_fetcher_effects& fx) const;
   void fail_piece(fetch_map::iterator at, std::uint32_t first, kv_fetcher_effects& fx);
   void end(fetch_map::iterator at, kv_fetcher_effects& fx);
 
   kv_fetcher_config config_;
-  bulk_mover& mover_;
-  bulk_mover::observer told_;
   std::map<replica_id, sibling> siblings_;
-  kv_facts facts_; ///< bytes_per_block 0: the model is not loaded yet
+  std::uint64_t bytes_per_block_ = 0; ///< of a shard
+  bool lost_ = false;                 ///< this replica is
   fetch_map fetches_;
-  struct place {
-    std::uint64_t fetch = 0;
-    std::uint32_t first = 0;
-  };
-  std::map<std::uint64_t, place> by_transfer_;
   std::uint64_t next_fetch_ = 1;
   kv_fetch_counters counters_;
 };

@@ -10,38 +10,28 @@
 #include "actors/kv_fetch_state.hpp"
 #include "actors/kv_pool.hpp"
 #include "actors/local_messages.hpp"
-#include "actors/model.hpp"
 
 namespace tokenrouter {
 
-/// Gets KV of prompts' beginnings from the other replicas of its model, and gives them its own.
+/// Gets KV of prompts' beginnings from the other replicas of its model, and lends them its own.
 using kv_fetcher_actor =
     caf::typed_actor<caf::reacts_to<fetch_prefix>,    ///< a request may lack a known prefix
-                     caf::reacts_to<kv_greeting>,     ///< a sibling is loaded
                      caf::reacts_to<prefix_ask>,      ///< a sibling looks for a prefix
                      caf::reacts_to<prefix_offer>,    ///< what a sibling has
-                     caf::reacts_to<kv_fetch>,        ///< a sibling wants a piece
-                     caf::reacts_to<kv_piece>,        ///< a sibling gives a piece
-                     caf::reacts_to<kv_read>,         ///< a sibling has read a piece
+                     caf::reacts_to<kv_borrow>,       ///< a sibling wants a piece
+                     caf::reacts_to<kv_loan>,         ///< a sibling lends a piece
+                     caf::reacts_to<kv_return>,       ///< a sibling is done with a piece
+                     caf::reacts_to<kv_way>,          ///< a mover knows a sibling
+                     caf::reacts_to<kv_filled>,       ///< a mover is done with a piece
                      caf::reacts_to<prefix_known>,    ///< the pool's answers …
                      caf::reacts_to<blocks_reserved>, ///< …
                      caf::reacts_to<blocks_pinned>,   ///< …
-                     caf::reacts_to<kv_facts>,        ///< the model's answers …
-                     caf::reacts_to<kv_reached>,      ///< …
-                     caf::reacts_to<blocks_exported>, ///< …
-                     caf::reacts_to<blocks_imported>, ///< …
-                     caf::reacts_to<bulk_news>,       ///< a transfer is ready, or over
                      caf::reacts_to<replicas_lost>>;  ///< some siblings are gone
 
-/// Where a fetcher's messages to its siblings go: the switchboard of its rank.
-using kv_outlet = caf::typed_actor<caf::reacts_to<kv_greeting>, caf::reacts_to<prefix_ask>,
-                                   caf::reacts_to<prefix_offer>, caf::reacts_to<kv_fetch>,
-                                   caf::reacts_to<kv_piece>, caf::reacts_to<kv_read>>;
-
-/// What a fetcher asks of its replica's model.
-using kv_model_actor = caf::typed_actor<caf::reacts_to<ask_kv>, caf::reacts_to<reach_pool>,
-                                        caf::reacts_to<export_blocks>,
-                                        caf::reacts_to<import_blocks>, caf::reacts_to<read_blocks>>;
+/// Where a fetcher's messages to siblings and movers go: the switchboard of its rank.
+using kv_outlet = caf::typed_actor<caf::reacts_to<prefix_ask>, caf::reacts_to<prefix_offer>,
+                                   caf::reacts_to<kv_borrow>, caf::reacts_to<kv_loan>,
+                                   caf::reacts_to<kv_return>, caf::reacts_to<kv_fill>>;
 
 /// Is told once that a fetcher's siblings are known: the supervisor.
 using kv_observer = caf::typed_actor<caf::reacts_to<kv_settled>>;
@@ -51,9 +41,7 @@ struct kv_fetcher_options {
   std::string model_name;
   kv_outlet outlet;
   kv_pool_actor pool;
-  kv_model_actor model;
   kv_observer observer;
-  bulk_mover* mover = nullptr; ///< of this rank; outlives the actor
   /// What carries bulk transfers to that rank.
   std::function<std::string(rank_id)> describe;
   /// Shows a line that says which way KV comes from a sibling.
@@ -71,5 +59,9 @@ struct kv_fetcher_box {
 
 kv_fetcher_actor::behavior_type kv_fetcher(kv_fetcher_actor::stateful_pointer<kv_fetcher_box> self,
                                            kv_fetcher_options options);
+
+/// The line that says how a replica's KV comes.
+std::string describe_ways(const kv_ways& ways, const std::string& model_name,
+                          const kv_fetcher_config& config, const std::string& carrier);
 
 } // namespace tokenrouter

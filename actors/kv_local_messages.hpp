@@ -11,7 +11,8 @@
 #include "runtime/policy/block_ledger.hpp"
 #include "runtime/transport/bulk.hpp"
 
-/// What a fetcher says to the actors beside it: scheduler, kv_pool, model. Never leaves a rank.
+/// What a fetcher says to the scheduler and pool beside it, and a mover to its model. Never leaves
+/// a rank.
 namespace tokenrouter {
 
 /// scheduler → kv_fetcher: look whether a sibling has more of this request's start. The pool
@@ -81,7 +82,7 @@ struct unpin_blocks {
   std::uint64_t pin = 0;
 };
 
-/// kv_fetcher → model, once. Answered by `kv_facts` when it is loaded.
+/// kv_mover → model, once. Answered by `kv_facts` when it is loaded.
 struct ask_kv {};
 struct kv_facts {
   std::uint64_t layout = 0;
@@ -89,7 +90,7 @@ struct kv_facts {
   std::vector<std::byte> address; ///< backend::kv_address
 };
 
-/// kv_fetcher → model: find a way to a sibling's KV pool. Answered by `kv_reached`.
+/// kv_mover → model: find a way to a sibling's KV pool. Answered by `kv_reached`.
 struct reach_pool {
   replica_id sibling;
   std::vector<std::byte> address;
@@ -99,7 +100,7 @@ struct kv_reached {
   bool reached = false;
 };
 
-/// kv_fetcher → model: write the KV of these blocks to the buffer, one after the other. Answered by
+/// kv_mover → model: write the KV of these blocks to the buffer, one after the other. Answered by
 /// `blocks_exported`; the buffer is the model's until then.
 struct export_blocks {
   std::uint64_t number = 0;
@@ -111,31 +112,28 @@ struct blocks_exported {
   std::uint32_t checksum = 0;
 };
 
-/// kv_fetcher → model: the KV in the buffer is that of these blocks, if its checksum is right.
+/// kv_mover → model: the KV in the buffer is that of these blocks, if its checksum is right.
 /// Answered by `blocks_imported`; the buffer is the model's until then.
 struct import_blocks {
-  std::uint64_t fetch = 0;
-  std::uint32_t first_block = 0;
+  std::uint64_t number = 0;
   std::vector<block_id> blocks;
   std::shared_ptr<bulk_buffer> buffer;
   std::uint32_t checksum = 0;
 };
 
-/// kv_fetcher → model: copy blocks of a sibling's pool, which was reached. Answered by
+/// kv_mover → model: copy blocks of a sibling's pool, which was reached. Answered by
 /// `blocks_imported`.
 struct read_blocks {
-  std::uint64_t fetch = 0;
-  std::uint32_t first_block = 0;
+  std::uint64_t number = 0;
   replica_id sibling;
   std::vector<block_copy> copies;
 };
 struct blocks_imported {
-  std::uint64_t fetch = 0;
-  std::uint32_t first_block = 0;
+  std::uint64_t number = 0;
   bool sound = false; ///< false: the blocks hold anything
 };
 
-/// bulk_mover → kv_fetcher: look at that transfer.
+/// bulk_mover → kv_mover: look at that transfer.
 struct bulk_news {
   std::uint64_t transfer = 0;
 };

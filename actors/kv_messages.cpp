@@ -8,11 +8,30 @@ namespace tokenrouter {
 
 namespace {
 
-/// Siblings are different replicas of one model.
+bool in_range(const replica_id& x) {
+  return x.model.value < limits::models_max && x.index < limits::replicas_max;
+}
+
+bool siblings(const replica_id& one, const replica_id& two) {
+  return one.model == two.model && one != two && in_range(one) && in_range(two);
+}
+
 template <class Message>
 bool between_siblings(const Message& x) {
-  return x.from.model == x.to.model && x.from != x.to && x.from.model.value < limits::models_max &&
-         std::max(x.from.index, x.to.index) < limits::replicas_max;
+  return siblings(x.from, x.to);
+}
+
+/// Movers deal with the shard of their own number only.
+template <class Message>
+bool between_shards(const Message& x) {
+  return siblings(x.from.replica, x.to.replica) && x.from.index == x.to.index &&
+         x.from.index < limits::shards_max;
+}
+
+/// From a mover to the fetcher of its replica.
+template <class Message>
+bool within_replica(const Message& x) {
+  return x.from.replica == x.to && in_range(x.to) && x.from.index < limits::shards_max;
 }
 
 bool whole_blocks(const std::vector<token_id>& tokens) {
@@ -26,7 +45,12 @@ constexpr std::uint32_t blocks_max = limits::context_tokens_max / limits::block_
 } // namespace
 
 bool valid(const kv_greeting& x) {
-  return between_siblings(x) && x.address.size() <= limits::kv_address_bytes_max;
+  return between_shards(x) && x.address.size() <= limits::kv_address_bytes_max;
+}
+
+bool valid(const kv_way& x) {
+  return within_replica(x) && siblings(x.to, x.sibling) && x.bytes_per_block > 0 &&
+         (x.alike || !x.in_place);
 }
 
 bool valid(const prefix_ask& x) {
@@ -38,18 +62,34 @@ bool valid(const prefix_offer& x) {
          x.tokens % limits::block_tokens == 0;
 }
 
-bool valid(const kv_fetch& x) {
+bool valid(const kv_borrow& x) {
   return between_siblings(x) && whole_blocks(x.tokens) && x.block_count >= 1 &&
          (std::uint64_t{x.first_block} + x.block_count) * limits::block_tokens == x.tokens.size();
 }
 
-bool valid(const kv_piece& x) {
-  return between_siblings(x) && x.first_block < blocks_max && x.blocks.size() <= blocks_max &&
-         (x.given || x.blocks.empty());
+bool valid(const kv_loan& x) {
+  return between_siblings(x) && x.first_block < blocks_max && x.blocks.size() <= blocks_max;
 }
 
-bool valid(const kv_read& x) {
+bool valid(const kv_return& x) {
   return between_siblings(x) && x.first_block < blocks_max;
+}
+
+bool valid(const kv_fill& x) {
+  return siblings(x.to.replica, x.sibling) && x.to.index < limits::shards_max &&
+         x.first_block < blocks_max && !x.copies.empty() && x.copies.size() <= blocks_max;
+}
+
+bool valid(const kv_filled& x) {
+  return within_replica(x) && x.first_block < blocks_max;
+}
+
+bool valid(const kv_wish& x) {
+  return between_shards(x) && x.tag != 0 && !x.blocks.empty() && x.blocks.size() <= blocks_max;
+}
+
+bool valid(const kv_parcel& x) {
+  return between_shards(x);
 }
 
 } // namespace tokenrouter

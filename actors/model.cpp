@@ -12,15 +12,23 @@ struct inline_move {
   std::function<void(model_kv&)> run;
 };
 
+/// A step that an inline model has run: told to `client` when its time is over.
+struct inline_step {
+  step_done done;
+  step_client client;
+};
+
 } // namespace tokenrouter
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::inline_move)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tokenrouter::inline_step)
 
 namespace tokenrouter {
 
 namespace {
 
 constexpr std::uint64_t inline_move_us_max = 500;
+constexpr std::chrono::microseconds inline_wait{50}; // between two looks at the other shards
 
 } // namespace
 
@@ -150,6 +158,7 @@ caf::behavior inline_model(caf::stateful_actor<inline_model_state>* self,
   }
   self->send(observer, model_loaded{options.self, (*device)->facts().kernels});
   self->state.device = std::move(*device);
+  self->state.in_step = options.in_step;
   self->state.kv.emplace(*self->state.device);
   const auto fetcher = [self] { return caf::actor_cast<kv_client>(self->current_sender()); };
   return {
@@ -160,8 +169,15 @@ caf::behavior inline_model(caf::stateful_actor<inline_model_state>* self,
           return;
         }
         const std::chrono::microseconds duration(x.work->out.step_us);
-        self->delayed_send(caf::actor_cast<step_client>(self->current_sender()), duration,
-                           step_done{std::move(x.work)});
+        self->delayed_send(
+            self, duration,
+            inline_step{{std::move(x.work)}, caf::actor_cast<step_client>(self->current_sender())});
+      },
+      [self](inline_step& x) {
+        if (self->state.in_step && !self->state.in_step())
+          self->delayed_send(self, inline_wait, std::move(x));
+        else
+          self->send(x.client, std::move(x.done));
       },
       [self](const shard_step& x) {
         step_output unused;

@@ -49,6 +49,9 @@ struct model_options {
   shard_group group;      ///< its id is made, or comes with the invitation
   group_maker make_group; ///< of the leading shard of several
   invite_outlet outlet;   ///< likewise
+  /// Of an inline model that leads others: whether they have run as many steps as it. On devices no
+  /// step ends before, since all sum together.
+  std::function<bool()> in_step;
 };
 
 /// What a model tells of itself once: `model_loaded` or `model_failed`.
@@ -76,12 +79,13 @@ result<std::unique_ptr<backend>> load_model(const model_options& options);
 
 struct inline_model_state {
   std::unique_ptr<backend> device;
+  std::function<bool()> in_step; ///< null: always
   std::optional<model_kv> kv;
   std::uint64_t moves = 0; ///< of KV so far; their durations vary with it
 };
 
-/// A model that runs in the reactor's thread and answers after the step's own `step_us`: for
-/// simulation under virtual time.
+/// A model that runs in the reactor's thread and answers after the step's own `step_us`, or when
+/// the other shards have run it, too: for simulation under virtual time.
 caf::behavior inline_model(caf::stateful_actor<inline_model_state>* self,
                            const model_options& options, const model_observer& observer);
 

@@ -45,7 +45,7 @@ blocks_imported model_kv::import_from(const import_blocks& x) {
     spdlog::warn("KV from another replica came damaged; the prompt is computed instead");
   for (std::size_t i = 0; sound && i < x.blocks.size(); ++i)
     device_.import_block(x.blocks[i], bytes.subspan(i * block_bytes, block_bytes));
-  return {x.fetch, x.first_block, sound};
+  return {x.number, sound};
 }
 
 blocks_imported model_kv::read(const read_blocks& x) {
@@ -54,7 +54,7 @@ blocks_imported model_kv::read(const read_blocks& x) {
   const auto done = found->second->read(x.copies);
   if (!done)
     spdlog::warn("KV of another replica can't be read: {}", done.error().message);
-  return {x.fetch, x.first_block, done.has_value()};
+  return {x.number, done.has_value()};
 }
 
 } // namespace tokenrouter

@@ -8,7 +8,7 @@
 
 namespace tokenrouter {
 
-/// What a model does for its replica's fetcher, between steps: whole blocks in and out of its pool,
+/// What a model does for its shard's mover, between steps: whole blocks in and out of its pool,
 /// by buffers or from a sibling's pool. Only blocks that no step writes meanwhile.
 class model_kv {
  public:

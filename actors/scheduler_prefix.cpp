@@ -38,9 +38,13 @@ void scheduler_state::on_prefix(const prefix_hit& x, scheduler_effects& fx) {
 /// Comes once for each fetch; until then the sequence stays, even if its request is over. What was
 /// fetched for a void turn stays in the cache, but its tokens may not be those of the next turn.
 void scheduler_state::on_fetched(const prefix_fetched& x, scheduler_effects& fx) {
+  --fetches_;
+  if (retired_) { // it was forgotten meanwhile
+    fx.give_back.push_back(x.request);
+    return;
+  }
   auto& s = sequences_.at(x.request);
   s.matching = s.fetching = false;
-  --fetches_;
   const bool dropped = std::exchange(s.drop_match, false);
   if (!dropped && x.tokens > 0) {
     check(s.kv_tokens + x.tokens <= s.answer_from, "fetched KV ends before what is answered");

@@ -89,17 +89,32 @@ void deliver(self_pointer self, prefix_ask&& x) {
 void deliver(self_pointer self, prefix_offer&& x) {
   hand_to_one_of(self, self->state.local.fetchers, std::move(x));
 }
-void deliver(self_pointer self, kv_fetch&& x) {
+void deliver(self_pointer self, kv_borrow&& x) {
   hand_to_one_of(self, self->state.local.fetchers, std::move(x));
 }
-void deliver(self_pointer self, kv_piece&& x) {
+void deliver(self_pointer self, kv_loan&& x) {
   hand_to_one_of(self, self->state.local.fetchers, std::move(x));
 }
-void deliver(self_pointer self, kv_read&& x) {
+void deliver(self_pointer self, kv_return&& x) {
+  hand_to_one_of(self, self->state.local.fetchers, std::move(x));
+}
+void deliver(self_pointer self, kv_way&& x) {
+  hand_to_one_of(self, self->state.local.fetchers, std::move(x));
+}
+void deliver(self_pointer self, kv_filled&& x) {
   hand_to_one_of(self, self->state.local.fetchers, std::move(x));
 }
 void deliver(self_pointer self, kv_greeting&& x) {
-  hand_to_one_of(self, self->state.local.fetchers, std::move(x));
+  hand_to_one_of(self, self->state.local.movers, std::move(x));
+}
+void deliver(self_pointer self, kv_fill&& x) {
+  hand_to_one_of(self, self->state.local.movers, std::move(x));
+}
+void deliver(self_pointer self, kv_wish&& x) {
+  hand_to_one_of(self, self->state.local.movers, std::move(x));
+}
+void deliver(self_pointer self, kv_parcel&& x) {
+  hand_to_one_of(self, self->state.local.movers, std::move(x));
 }
 
 void deliver(self_pointer self, shard_awake&& x) {
@@ -112,6 +127,11 @@ rank_id rank_of(const Places& places, const Id& id) {
   const auto found = places.find(id);
   check(found != places.end(), "a message goes to a replica or shard of the job");
   return found->second;
+}
+
+/// Shards that lead are where their replica is.
+rank_id rank_of_any(const switchboard_options& o, const shard_id& id) {
+  return id.index == 0 ? rank_of(o.placement, id.replica) : rank_of(o.shards, id);
 }
 
 rank_id destination(const switchboard_options& o, const announce& x) {
@@ -178,17 +198,32 @@ rank_id destination(const switchboard_options& o, const prefix_ask& x) {
 rank_id destination(const switchboard_options& o, const prefix_offer& x) {
   return rank_of(o.placement, x.to);
 }
-rank_id destination(const switchboard_options& o, const kv_fetch& x) {
+rank_id destination(const switchboard_options& o, const kv_borrow& x) {
   return rank_of(o.placement, x.to);
 }
-rank_id destination(const switchboard_options& o, const kv_piece& x) {
+rank_id destination(const switchboard_options& o, const kv_loan& x) {
   return rank_of(o.placement, x.to);
 }
-rank_id destination(const switchboard_options& o, const kv_read& x) {
+rank_id destination(const switchboard_options& o, const kv_return& x) {
+  return rank_of(o.placement, x.to);
+}
+rank_id destination(const switchboard_options& o, const kv_way& x) {
+  return rank_of(o.placement, x.to);
+}
+rank_id destination(const switchboard_options& o, const kv_filled& x) {
   return rank_of(o.placement, x.to);
 }
 rank_id destination(const switchboard_options& o, const kv_greeting& x) {
-  return rank_of(o.placement, x.to);
+  return rank_of_any(o, x.to);
+}
+rank_id destination(const switchboard_options& o, const kv_fill& x) {
+  return rank_of_any(o, x.to);
+}
+rank_id destination(const switchboard_options& o, const kv_wish& x) {
+  return rank_of_any(o, x.to);
+}
+rank_id destination(const switchboard_options& o, const kv_parcel& x) {
+  return rank_of_any(o, x.to);
 }
 
 template <class Message>
@@ -219,6 +254,8 @@ void lose(self_pointer self, const replicas_lost& x) {
   for (const auto& [id, one] : box.local.schedulers)
     self->send(one, x);
   for (const auto& [id, one] : box.local.fetchers)
+    self->send(one, x);
+  for (const auto& [id, one] : box.local.movers)
     self->send(one, x);
 }
 
@@ -263,10 +300,15 @@ switchboard_actor::behavior_type switchboard(self_pointer self, switchboard_opti
       [self](shard_awake& x) { route(self, std::move(x)); },
       [self](prefix_ask& x) { route(self, std::move(x)); },
       [self](prefix_offer& x) { route(self, std::move(x)); },
-      [self](kv_fetch& x) { route(self, std::move(x)); },
-      [self](kv_piece& x) { route(self, std::move(x)); },
-      [self](kv_read& x) { route(self, std::move(x)); },
+      [self](kv_borrow& x) { route(self, std::move(x)); },
+      [self](kv_loan& x) { route(self, std::move(x)); },
+      [self](kv_return& x) { route(self, std::move(x)); },
+      [self](kv_fill& x) { route(self, std::move(x)); },
+      [self](kv_filled& x) { route(self, std::move(x)); },
+      [self](kv_wish& x) { route(self, std::move(x)); },
+      [self](kv_parcel& x) { route(self, std::move(x)); },
       [self](kv_greeting& x) { route(self, std::move(x)); },
+      [self](kv_way& x) { route(self, std::move(x)); },
       [self](const peer_left& x) { hand(self, self->state.local.supervisor, x); },
       [self](local_actors& x) { self->state.local = std::move(x); },
   };

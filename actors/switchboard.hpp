@@ -11,6 +11,7 @@
 
 #include "actors/gateway.hpp"
 #include "actors/kv_fetcher.hpp"
+#include "actors/kv_mover.hpp"
 #include "actors/link.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/model.hpp"
@@ -48,10 +49,15 @@ using switchboard_actor =
                      caf::reacts_to<shard_awake>,     ///< to the rank of the shard `to`
                      caf::reacts_to<prefix_ask>,      ///< to the fetcher of `to`
                      caf::reacts_to<prefix_offer>,    ///< to the fetcher of `to`
-                     caf::reacts_to<kv_fetch>,        ///< to the fetcher of `to`
-                     caf::reacts_to<kv_piece>,        ///< to the fetcher of `to`
-                     caf::reacts_to<kv_read>,         ///< to the fetcher of `to`
-                     caf::reacts_to<kv_greeting>,     ///< to the fetcher of `to`
+                     caf::reacts_to<kv_borrow>,       ///< to the fetcher of `to`
+                     caf::reacts_to<kv_loan>,         ///< to the fetcher of `to`
+                     caf::reacts_to<kv_return>,       ///< to the fetcher of `to`
+                     caf::reacts_to<kv_fill>,         ///< to the mover of `to`
+                     caf::reacts_to<kv_filled>,       ///< to the fetcher of `to`
+                     caf::reacts_to<kv_wish>,         ///< to the mover of `to`
+                     caf::reacts_to<kv_parcel>,       ///< to the mover of `to`
+                     caf::reacts_to<kv_greeting>,     ///< to the mover of `to`
+                     caf::reacts_to<kv_way>,          ///< to the fetcher of `to`
                      caf::reacts_to<peer_left>,     ///< from a link, behind the peer's last message
                      caf::reacts_to<local_actors>>; ///< once, at wire-up
 
@@ -59,6 +65,7 @@ using switchboard_actor =
 struct local_actors {
   std::unordered_map<replica_id, scheduler_actor> schedulers;
   std::unordered_map<replica_id, kv_fetcher_actor> fetchers; ///< of those that exchange KV
+  std::map<shard_id, kv_mover_actor> movers;                 ///< of the shards of such replicas
   std::map<shard_id, shard_actor> shards;                    ///< those that do not lead
   gateway_actor gateway;                                     ///< null where no clients come in
   supervisor_actor supervisor;

@@ -19,6 +19,10 @@ model_loader make_loader(load_options load, const std::optional<cuda_options>& c
   };
 }
 
+bool exchanges_kv(const model_settings& x) {
+  return x.prefix_cache && x.prefix_fetch && x.replicas_count > 1;
+}
+
 local_replica make_replica(const job_config& config, const job_plan& job, replica_id id,
                            std::uint32_t kv_blocks) {
   const model_id model = id.model;
@@ -32,8 +36,7 @@ local_replica make_replica(const job_config& config, const job_plan& job, replic
   replica.limits = {settings.max_batch_rows, settings.prefill_chunk_tokens};
   replica.keep_prefixes = settings.prefix_cache;
   replica.drop_kv = settings.drop_kv;
-  if (settings.prefix_cache && settings.prefix_fetch && settings.replicas_count > 1 &&
-      settings.shards_count == 1)
+  if (exchanges_kv(settings))
     replica.fetch_min_tokens = settings.prefix_fetch_min_tokens;
   replica.make_role = [&job, model]() -> std::unique_ptr<const method_role> {
     auto role = role_of(job, model);
@@ -79,8 +82,9 @@ void plan_models(const job_config& config, const job_plan& job, const memory_sha
     const shard_group group{place.shard.index, load.group.count, {}, stop};
     if (place.shard.index > 0) {
       load.heads.clear(); // the leading shard scores
-      plan.followers.push_back(
-          {place.shard, group, kv_blocks, std::move(cores), make_loader(std::move(load), cuda)});
+      plan.followers.push_back({place.shard, group, kv_blocks,
+                                exchanges_kv(config.models[model.value]), std::move(cores),
+                                make_loader(std::move(load), cuda)});
       continue;
     }
     local_replica replica = make_replica(config, job, place.shard.replica, kv_blocks);

@@ -173,7 +173,8 @@ void rank_actors::spawn_replica(const local_replica& replica) {
                                    .load = replica.load,
                                    .group = replica.group,
                                    .make_group = replica.make_group,
-                                   .outlet = switchboard_});
+                                   .outlet = switchboard_,
+                                   .in_step = replica.in_step});
 
   scheduler_options options;
   options.config = config_of(plan_, replica);
@@ -181,8 +182,10 @@ void rank_actors::spawn_replica(const local_replica& replica) {
   options.outlet = switchboard_;
   options.pool = pool;
   options.model = caf::actor_cast<model_actor>(runner);
-  if (replica.fetch_min_tokens > 0)
-    options.fetcher = spawn_fetcher(replica, pool, runner);
+  if (replica.fetch_min_tokens > 0) {
+    options.fetcher = spawn_fetcher(replica, pool);
+    spawn_mover({replica.facts.replica, 0}, replica.kv_blocks, runner);
+  }
   options.shards = static_cast<std::uint16_t>(replica.group.count);
   options.tracer = tracer_;
   options.now_us = [this] { return reactor_.now_us(); };
@@ -192,11 +195,12 @@ void rank_actors::spawn_replica(const local_replica& replica) {
   local_.schedulers.emplace(replica.facts.replica, leader);
 }
 
-kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica, const kv_pool_actor& pool,
-                                            const caf::actor& runner) {
+kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica,
+                                            const kv_pool_actor& pool) {
   const replica_id self = replica.facts.replica;
   kv_fetcher_options options;
   options.config.self = self;
+  options.config.shards = static_cast<std::uint16_t>(replica.group.count);
   options.config.min_tokens = replica.fetch_min_tokens;
   options.config.piece_bytes = plan_.fetch_piece_bytes;
   for (const auto& other : plan_.replicas)
@@ -205,9 +209,7 @@ kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica, const 
   options.model_name = plan_.admission.at(self.model.value).name;
   options.outlet = switchboard_;
   options.pool = pool;
-  options.model = caf::actor_cast<kv_model_actor>(runner);
   options.observer = local_.supervisor;
-  options.mover = &mover_;
   options.describe = [this](rank_id rank) {
     return rank == plan_.self ? std::string("host memory") : wire_->describe(rank);
   };
@@ -218,6 +220,22 @@ kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica, const 
   return one;
 }
 
+void rank_actors::spawn_mover(shard_id self, std::uint32_t kv_blocks, const caf::actor& runner) {
+  kv_mover_options options;
+  options.config.self = self;
+  options.config.kv_blocks = kv_blocks;
+  for (const auto& other : plan_.replicas)
+    if (other.replica.model == self.replica.model && other.replica != self.replica)
+      options.config.siblings[other.replica] =
+          self.index == 0 ? other.rank : plan_.shards.at({other.replica, self.index});
+  options.outlet = switchboard_;
+  options.model = caf::actor_cast<kv_model_actor>(runner);
+  options.mover = &mover_;
+  const auto one = system_.spawn(kv_mover, std::move(options));
+  keep("kv_mover", untyped(one));
+  local_.movers.emplace(self, one);
+}
+
 void rank_actors::spawn_follower(const local_follower& follower) {
   const auto runner = spawn_model({.self = follower.self,
                                    .kv_blocks = follower.kv_blocks,
@@ -226,8 +244,11 @@ void rank_actors::spawn_follower(const local_follower& follower) {
                                    .load = follower.load,
                                    .group = follower.group,
                                    .make_group = {},
-                                   .outlet = {}});
+                                   .outlet = {},
+                                   .in_step = {}});
   local_.shards.emplace(follower.self, caf::actor_cast<shard_actor>(runner));
+  if (follower.moves_kv)
+    spawn_mover(follower.self, follower.kv_blocks, runner);
 }
 
 caf::actor rank_actors::spawn_model(model_options options) {

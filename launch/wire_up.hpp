@@ -46,6 +46,7 @@ struct local_replica {
   group_maker make_group{};           ///< if there are others
   model_loader load;
   std::function<std::unique_ptr<const method_role>()> make_role;
+  std::function<bool()> in_step{}; ///< see model_options
 };
 
 /// A shard of this rank whose replica another shard leads.
@@ -53,6 +54,7 @@ struct local_follower {
   shard_id self;
   shard_group group; ///< without its id, which the leading shard makes
   std::uint32_t kv_blocks = 0;
+  bool moves_kv = false; ///< its replica exchanges KV with siblings
   std::vector<int> cores;
   model_loader load;
 };
@@ -143,8 +145,8 @@ class rank_actors {
   void spawn_supervisor();
   void spawn_planner();
   void spawn_replica(const local_replica& replica);
-  kv_fetcher_actor spawn_fetcher(const local_replica& replica, const kv_pool_actor& pool,
-                                 const caf::actor& runner);
+  kv_fetcher_actor spawn_fetcher(const local_replica& replica, const kv_pool_actor& pool);
+  void spawn_mover(shard_id self, std::uint32_t kv_blocks, const caf::actor& runner);
   void spawn_follower(const local_follower& follower);
   caf::actor spawn_model(model_options options);
   void spawn_links(transport& wire);

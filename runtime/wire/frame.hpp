@@ -8,7 +8,7 @@ namespace tokenrouter {
 
 /// Version of everything that crosses ranks: frame header, message layouts, their meaning. Raised
 /// by any change; ranks of different versions refuse each other in the handshake.
-inline constexpr std::uint16_t protocol_version = 6;
+inline constexpr std::uint16_t protocol_version = 7;
 
 enum class frame_kind : std::uint8_t {
   hello = 1,     ///< number 1 each way; a `hello` message

@@ -43,7 +43,8 @@ using any_message =
     std::variant<handoff, handoff_gap, commit_batch, request_failed, release, released, rank_ready,
                  end_job, announce, replica_report, batching_update, shard_invite, shard_step,
                  shard_awake, status_query, replica_status, kv_greeting, prefix_ask, prefix_offer,
-                 kv_fetch, kv_piece, kv_read, recall, peer_lost, rank_lost>;
+                 kv_borrow, kv_loan, kv_return, recall, peer_lost, rank_lost, kv_way, kv_fill,
+                 kv_filled, kv_wish, kv_parcel>;
 
 step_row sample_row() {
   step_row row;
@@ -91,15 +92,20 @@ std::vector<any_message> one_of_each() {
       shard_awake{{{{1}, 2}, 1}, true},
       status_query{7, {2}, {{1}, 0}},
       replica_status{7, {2}, {{1}, 0}, 100, 60, 1234},
-      kv_greeting{{{1}, 0}, {{1}, 1}, 1ull << 50, {1, 2, 3}},
+      kv_greeting{{{{1}, 0}, 2}, {{{1}, 1}, 2}, 1ull << 50, {1, 2, 3}},
       prefix_ask{{{1}, 0}, {{1}, 1}, 8, std::vector<token_id>(32, 5)},
       prefix_offer{{{1}, 1}, {{1}, 0}, 8, 16},
-      kv_fetch{{{1}, 0}, {{1}, 1}, 8, 1, 1, 77, std::vector<token_id>(32, 5)},
-      kv_piece{{{1}, 1}, {{1}, 0}, 8, 1, true, {4}, 0xfeed},
-      kv_read{{{1}, 0}, {{1}, 1}, 8, 1},
+      kv_borrow{{{1}, 0}, {{1}, 1}, 8, 1, 1, std::vector<token_id>(32, 5)},
+      kv_loan{{{1}, 1}, {{1}, 0}, 8, 1, {4}},
+      kv_return{{{1}, 0}, {{1}, 1}, 8, 1},
       recall{id, 1u << 22, {{1}, 0}},
       peer_lost{{3}, "no sign of life"},
       rank_lost{{1}, {3}},
+      kv_way{{{{1}, 0}, 2}, {{1}, 0}, {{1}, 1}, true, true, 1ull << 22},
+      kv_fill{{{{1}, 0}, 2}, {{1}, 1}, 8, 1, {{4, 9}}},
+      kv_filled{{{{1}, 0}, 2}, {{1}, 0}, 8, 1, true},
+      kv_wish{{{{1}, 0}, 2}, {{{1}, 1}, 2}, 9, 77, {4, 5}},
+      kv_parcel{{{{1}, 1}, 2}, {{{1}, 0}, 2}, 9, true, 0xfeed},
   };
 }
 

@@ -168,3 +168,13 @@ BOOST_AUTO_TEST_CASE(a_release_after_a_recall_waits_for_step_and_fetch_alike) {
     BOOST_TEST(b.ledger.free_blocks() + b.ledger.cached_blocks() == 64u);
   }
 }
+
+BOOST_AUTO_TEST_CASE(a_fetch_that_ends_after_its_replica_lost_a_shard_gives_all_back) {
+  auto b = asked_bench();
+  const replica_id self = replica(0);
+  b.state.on_replicas_lost({&self, 1}, b.fx);
+  b.fx = {};
+  b.state.on_fetched({one, 64}, b.fx);
+  BOOST_TEST((b.fx.give_back == std::vector<request_id>{one}));
+  BOOST_TEST(b.state.fetches() == 0u);
+}

@@ -15,6 +15,23 @@ model_loader loader_of(const scripted_options& options, shard_id id, shard_backe
   };
 }
 
+/// Whether all shards of a replica have run as many steps as the one that leads it.
+std::function<bool()> in_step_of(replica_id id, std::size_t followers, const shard_backends& all) {
+  return [id, followers, &all] {
+    const auto leader = all.find({id, 0});
+    for (std::size_t i = 1; leader != all.end() && i <= followers; ++i) {
+      const auto other = all.find({id, static_cast<std::uint16_t>(i)});
+      if (other != all.end() && other->second->steps() < leader->second->steps())
+        return false;
+    }
+    return true;
+  };
+}
+
+bool exchanges_kv(const scenario& s, std::size_t model) {
+  return s.placement[model].size() > 1 && s.fetch_min_tokens > 0;
+}
+
 /// The shards that follow the leading one of a replica, those of this rank with what they run.
 void plan_followers(const scenario& s, replica_id id, shard_backends& all, rank_plan& plan) {
   const std::size_t model = id.model.value;
@@ -23,8 +40,12 @@ void plan_followers(const scenario& s, replica_id id, shard_backends& all, rank_
     const shard_id shard{id, static_cast<std::uint16_t>(i + 1)};
     plan.shards.emplace(shard, ranks[i]);
     if (ranks[i] == plan.self)
-      plan.followers.push_back(
-          {shard, {}, s.pool_blocks[model], {}, loader_of(s.backends[model], shard, all)});
+      plan.followers.push_back({shard,
+                                {},
+                                s.pool_blocks[model],
+                                exchanges_kv(s, model),
+                                {},
+                                loader_of(s.backends[model], shard, all)});
   }
 }
 
@@ -65,9 +86,10 @@ rank_plan plan_of(const scenario& s, rank_id self, shard_backends& all) {
       replica.limits = {s.max_batch_rows[i], s.prefill_chunk_tokens[i]};
       replica.kv_blocks = s.pool_blocks[i];
       replica.keep_prefixes = s.keep_prefixes;
-      if (s.placement[i].size() > 1 && s.followers[i][copy].empty())
+      if (exchanges_kv(s, i))
         replica.fetch_min_tokens = s.fetch_min_tokens;
       replica.group.count = static_cast<std::uint32_t>(1 + s.followers[i][copy].size());
+      replica.in_step = in_step_of(id, s.followers[i][copy].size(), all);
       replica.load = loader_of(s.backends[i], {id, 0}, all);
       replica.make_role = [&s, model]() -> std::unique_ptr<const method_role> {
         return make_role(model, s.topology, s.parameters).value();

@@ -59,7 +59,7 @@ class world {
     while (now_us < until_us) {
       run_ready();
       if (until_us == limit_us && finished()) {
-        if (s_.fetch_min_tokens == 0 || job_ended())
+        if ((s_.fetch_min_tokens == 0 && given_up().empty()) || job_ended())
           break;
         until_us = now_us + settle_us;
         events_.clear(); // whoever is lost now is known to be by then
@@ -106,7 +106,11 @@ class world {
         hit_.insert(x.rank);
         frozen_.insert(x.rank);
       });
-      events_.emplace(x.us + x.lasts_us + 2, [this, x] { frozen_.erase(x.rank); });
+      const std::uint64_t until_us = x.us + x.lasts_us + 2;
+      events_.emplace(until_us, [this, x, until_us] {
+        ranks_[x.rank.value]->loop().stand_still_until(until_us);
+        frozen_.erase(x.rank);
+      });
     } else if (x.cut_off) {
       events_.emplace(x.us + 2, [this, x] {
         hit_.insert({x.rank, *x.cut_off});
@@ -345,6 +349,7 @@ class world {
   }
 
   void close() {
+    shards_.clear();
     caf::anon_send_exit(client_, caf::exit_reason::user_shutdown);
     client_ = nullptr;
     for (auto& r : ranks_) {

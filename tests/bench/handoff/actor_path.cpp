@@ -162,7 +162,7 @@ class half {
     link_ = system_.spawn(link, std::move(options));
     scheduler_ = system_.spawn(stand_in, own, other, switchboard_, &current_);
     caf::anon_send(switchboard_,
-                   local_actors{{{own, scheduler_}}, {}, {}, {}, {}, {}, {{peer, link_}}});
+                   local_actors{{{own, scheduler_}}, {}, {}, {}, {}, {}, {}, {{peer, link_}}});
     carrier_->on_frame([this](rank_id, const frame_header& header, auto payload) {
       caf::anon_send(link_, incoming_frame{header, {payload.begin(), payload.end()}});
     });

@@ -124,7 +124,7 @@ class bench {
       const auto exported = kv_a_.export_to({1, some, mover_a_->buffer(out)});
       mover_a_->send(out, {1}, tag);
       wait_for(out, in);
-      check(kv_b_.import_from({1, first, some, mover_b_->buffer(in), exported.checksum}).sound,
+      check(kv_b_.import_from({1, some, mover_b_->buffer(in), exported.checksum}).sound,
             "nothing is damaged on one host");
       mover_b_->release(in);
       mover_a_->release(out);
@@ -132,7 +132,7 @@ class bench {
   }
 
   void read(std::uint32_t blocks) {
-    read_blocks order{1, 0, {{0}, 0}, {}};
+    read_blocks order{1, {{0}, 0}, {}};
     for (block_id i = 0; i < blocks; ++i)
       order.copies.push_back({i, i});
     check(kv_b_.read(order).sound, "one process is in reach");
