@@ -37,7 +37,7 @@ void kv_mover_state::meet(replica_id who, sibling& x, kv_mover_effects& fx) cons
     return;
   if (x.layout != facts_.layout) {
     settle(who, x, reach::not_alike, fx);
-  } else if (x.address.empty()) {
+  } else if (x.address.empty() || !config_.reads_in_place) {
     settle(who, x, reach::by_bulk, fx);
   } else {
     x.way = reach::asked;

@@ -13,8 +13,9 @@ namespace tokenrouter {
 
 struct kv_mover_config {
   shard_id self;
-  std::map<replica_id, rank_id> siblings; ///< where the shard of the same number of each is
-  std::uint32_t kv_blocks = 0;            ///< of the own pool; a sibling's may differ
+  std::map<replica_id, rank_id> siblings{}; ///< where the shard of the same number of each is
+  std::uint32_t kv_blocks = 0;              ///< of the own pool; a sibling's may differ
+  bool reads_in_place = true;               ///< where it can; all of a model alike
 };
 
 /// What a transition of a mover wants sent. The behaviour empties it.

@@ -20,7 +20,7 @@ model_loader make_loader(load_options load, const std::optional<cuda_options>& c
 }
 
 bool exchanges_kv(const model_settings& x) {
-  return x.prefix_cache && x.prefix_fetch && x.replicas_count > 1;
+  return x.prefix_cache && x.prefix_fetch != kv_fetch::off && x.replicas_count > 1;
 }
 
 local_replica make_replica(const job_config& config, const job_plan& job, replica_id id,
@@ -38,6 +38,7 @@ local_replica make_replica(const job_config& config, const job_plan& job, replic
   replica.drop_kv = settings.drop_kv;
   if (exchanges_kv(settings))
     replica.fetch_min_tokens = settings.prefix_fetch_min_tokens;
+  replica.reads_in_place = settings.prefix_fetch == kv_fetch::any_way;
   replica.make_role = [&job, model]() -> std::unique_ptr<const method_role> {
     auto role = role_of(job, model);
     check(role.has_value(), "a role that was planned can be made");
@@ -82,9 +83,14 @@ void plan_models(const job_config& config, const job_plan& job, const memory_sha
     const shard_group group{place.shard.index, load.group.count, {}, stop};
     if (place.shard.index > 0) {
       load.heads.clear(); // the leading shard scores
-      plan.followers.push_back({place.shard, group, kv_blocks,
-                                exchanges_kv(config.models[model.value]), std::move(cores),
-                                make_loader(std::move(load), cuda)});
+      const auto& settings = config.models[model.value];
+      plan.followers.push_back({.self = place.shard,
+                                .group = group,
+                                .kv_blocks = kv_blocks,
+                                .moves_kv = exchanges_kv(settings),
+                                .reads_in_place = settings.prefix_fetch == kv_fetch::any_way,
+                                .cores = std::move(cores),
+                                .load = make_loader(std::move(load), cuda)});
       continue;
     }
     local_replica replica = make_replica(config, job, place.shard.replica, kv_blocks);

@@ -184,7 +184,10 @@ void rank_actors::spawn_replica(const local_replica& replica) {
   options.model = caf::actor_cast<model_actor>(runner);
   if (replica.fetch_min_tokens > 0) {
     options.fetcher = spawn_fetcher(replica, pool);
-    spawn_mover({replica.facts.replica, 0}, replica.kv_blocks, runner);
+    spawn_mover({.self = {replica.facts.replica, 0},
+                 .kv_blocks = replica.kv_blocks,
+                 .reads_in_place = replica.reads_in_place},
+                runner);
   }
   options.shards = static_cast<std::uint16_t>(replica.group.count);
   options.tracer = tracer_;
@@ -220,10 +223,11 @@ kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica,
   return one;
 }
 
-void rank_actors::spawn_mover(shard_id self, std::uint32_t kv_blocks, const caf::actor& runner) {
+/// Of the config, the siblings are filled in here.
+void rank_actors::spawn_mover(kv_mover_config config, const caf::actor& runner) {
+  const shard_id self = config.self;
   kv_mover_options options;
-  options.config.self = self;
-  options.config.kv_blocks = kv_blocks;
+  options.config = std::move(config);
   for (const auto& other : plan_.replicas)
     if (other.replica.model == self.replica.model && other.replica != self.replica)
       options.config.siblings[other.replica] =
@@ -248,7 +252,10 @@ void rank_actors::spawn_follower(const local_follower& follower) {
                                    .in_step = {}});
   local_.shards.emplace(follower.self, caf::actor_cast<shard_actor>(runner));
   if (follower.moves_kv)
-    spawn_mover(follower.self, follower.kv_blocks, runner);
+    spawn_mover({.self = follower.self,
+                 .kv_blocks = follower.kv_blocks,
+                 .reads_in_place = follower.reads_in_place},
+                runner);
 }
 
 caf::actor rank_actors::spawn_model(model_options options) {

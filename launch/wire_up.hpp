@@ -41,6 +41,7 @@ struct local_replica {
   bool keep_prefixes = true;          ///< its pool has a prefix cache
   bool drop_kv = false;               ///< at a handoff
   std::uint32_t fetch_min_tokens = 0; ///< fetched from siblings; 0: none is, nor given to them
+  bool reads_in_place = true;         ///< from siblings, where it can
   std::vector<int> cores;             ///< of its model's threads; empty: any
   shard_group group{};                ///< of its leading shard, which runs here
   group_maker make_group{};           ///< if there are others
@@ -54,7 +55,8 @@ struct local_follower {
   shard_id self;
   shard_group group; ///< without its id, which the leading shard makes
   std::uint32_t kv_blocks = 0;
-  bool moves_kv = false; ///< its replica exchanges KV with siblings
+  bool moves_kv = false;      ///< its replica exchanges KV with siblings
+  bool reads_in_place = true; ///< … by reading their pools where it can
   std::vector<int> cores;
   model_loader load;
 };
@@ -146,7 +148,7 @@ class rank_actors {
   void spawn_planner();
   void spawn_replica(const local_replica& replica);
   kv_fetcher_actor spawn_fetcher(const local_replica& replica, const kv_pool_actor& pool);
-  void spawn_mover(shard_id self, std::uint32_t kv_blocks, const caf::actor& runner);
+  void spawn_mover(kv_mover_config config, const caf::actor& runner);
   void spawn_follower(const local_follower& follower);
   caf::actor spawn_model(model_options options);
   void spawn_links(transport& wire);

@@ -22,6 +22,10 @@ struct source_mark {
   std::uint32_t line = 0; ///< 1-based; 0 = no line: a default, or `file` is "--set key=value"
 };
 
+/// How a replica takes KV from others of its model. `any_way`: it reads their pools in place where
+/// it can, else KV is sent.
+enum class kv_fetch : std::uint8_t { off, sent, any_way };
+
 struct model_settings {
   std::string name;
   std::filesystem::path path;       ///< absolute, or relative to the config file's folder made so
@@ -46,7 +50,7 @@ struct model_settings {
   double kv_cache_mem_fraction = 0;         ///< key `kv_cache.mem_fraction`; 0 = default
   bool drop_kv = false;                     ///< key `kv_at_handoff`
   bool prefix_cache = true;                 ///< whole blocks of ended requests serve new ones
-  bool prefix_fetch = true;                 ///< … of other replicas, too
+  kv_fetch prefix_fetch = kv_fetch::any_way;  ///< … of other replicas, too
   std::uint32_t prefix_fetch_min_tokens = 64; ///< fewer are computed rather than fetched
   source_mark mark;                           ///< of the model's entry
 };

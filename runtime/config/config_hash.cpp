@@ -93,7 +93,7 @@ std::uint64_t config_hash(const job_config& config) {
     hash.add(std::uint64_t{model.auto_batching});
     hash.add(std::uint64_t{model.drop_kv});
     hash.add(std::uint64_t{model.prefix_cache});
-    hash.add(std::uint64_t{model.prefix_fetch});
+    hash.add(static_cast<std::uint64_t>(model.prefix_fetch));
     hash.add(std::uint64_t{model.prefix_fetch_min_tokens});
     hash.add(static_cast<std::uint64_t>(model.compute));
     hash.add(static_cast<std::uint64_t>(model.device.gpu));

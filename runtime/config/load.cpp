@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 2> switch_words = {"true", "false"};
 constexpr std::array<std::string_view, 2> load_formats = {"auto", "dummy"};
 constexpr std::array<std::string_view, 2> one_kernel_words = {"off", "auto"};
 constexpr std::array<std::string_view, 2> handoff_words = {"keep", "drop"};
-constexpr std::array<std::string_view, 2> fetch_words = {"auto", "off"};
+constexpr std::array<std::string_view, 3> fetch_words = {"auto", "sent", "off"};
 constexpr std::array<std::string_view, 2> compute_names = {"bfloat16", "float32"};
 
 template <class T, class U>
@@ -113,7 +113,9 @@ class config_reader {
     if (const auto word = view.child("prefix_cache").one_of(switch_words))
       out.prefix_cache = *word == "true";
     if (const auto word = view.child("prefix_fetch").one_of(fetch_words))
-      out.prefix_fetch = *word == "auto";
+      out.prefix_fetch = *word == "auto"   ? kv_fetch::any_way
+                         : *word == "sent" ? kv_fetch::sent
+                                           : kv_fetch::off;
     take(view.child("prefix_fetch_min_tokens").whole(1, limits::context_tokens_max),
          out.prefix_fetch_min_tokens);
 

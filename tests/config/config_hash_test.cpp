@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(every_setting_that_peers_share_changes_the_hash) {
       [](job_config& c) { c.models[0].auto_batching = true; },
       [](job_config& c) { c.models[0].drop_kv = true; },
       [](job_config& c) { c.models[0].prefix_cache = false; },
-      [](job_config& c) { c.models[0].prefix_fetch = false; },
+      [](job_config& c) { c.models[0].prefix_fetch = kv_fetch::off; },
       [](job_config& c) { c.models[0].prefix_fetch_min_tokens = 1; },
       [](job_config& c) { c.system.delayed_batching_timeout_ms = 5; },
       [](job_config& c) { c.models[1].ranks = {0}; },

@@ -70,7 +70,7 @@ const std::pair<std::string, lines> faulty_values[] = {
     {"models:\n  m:\n    path: a\nkv_cache: {mem_fraction: .nan}\n",
      {"DIR/c.yaml:4: kv_cache.mem_fraction must be a number from 0.001 to 1, not '.nan'"}},
     {"models:\n  m:\n    path: a\nprefix_fetch: always\n",
-     {"DIR/c.yaml:4: prefix_fetch must be one of auto and off, not 'always'"}},
+     {"DIR/c.yaml:4: prefix_fetch must be one of auto, sent and off, not 'always'"}},
     {"models:\n  m:\n    path: a\n    prefix_fetch_min_tokens: 0\n",
      {"DIR/c.yaml:4: models.m.prefix_fetch_min_tokens must be a whole number from 1 to 1048576, "
       "not "
@@ -183,9 +183,9 @@ BOOST_AUTO_TEST_CASE(a_model_says_itself_whether_it_fetches_prefixes) {
                            "      prefix_fetch_min_tokens: 48}\n"
                            "system: {method: r2r, entry_model: a}\n");
   BOOST_REQUIRE(loaded.config.models.size() == 2u);
-  BOOST_TEST(!loaded.config.models[0].prefix_fetch);
+  BOOST_TEST((loaded.config.models[0].prefix_fetch == kv_fetch::off));
   BOOST_TEST(loaded.config.models[0].prefix_fetch_min_tokens == 64u);
-  BOOST_TEST(loaded.config.models[1].prefix_fetch);
+  BOOST_TEST((loaded.config.models[1].prefix_fetch == kv_fetch::any_way));
   BOOST_TEST(loaded.config.models[1].prefix_fetch_min_tokens == 48u);
 }
 

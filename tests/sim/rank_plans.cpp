@@ -40,12 +40,12 @@ void plan_followers(const scenario& s, replica_id id, shard_backends& all, rank_
     const shard_id shard{id, static_cast<std::uint16_t>(i + 1)};
     plan.shards.emplace(shard, ranks[i]);
     if (ranks[i] == plan.self)
-      plan.followers.push_back({shard,
-                                {},
-                                s.pool_blocks[model],
-                                exchanges_kv(s, model),
-                                {},
-                                loader_of(s.backends[model], shard, all)});
+      plan.followers.push_back({.self = shard,
+                                .group = {},
+                                .kv_blocks = s.pool_blocks[model],
+                                .moves_kv = exchanges_kv(s, model),
+                                .cores = {},
+                                .load = loader_of(s.backends[model], shard, all)});
   }
 }
 
