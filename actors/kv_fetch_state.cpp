@@ -34,8 +34,8 @@ void kv_fetch_state::on_way(const kv_way& x, kv_fetcher_effects& fx) {
   one.alike = one.alike && x.alike;
   one.in_place = static_cast<std::uint16_t>(one.in_place + x.in_place);
   bytes_per_block_ = x.bytes_per_block;
-  if (known(one) && one.alike)
-    fx.ways.push_back({{x.sibling, one.rank}, one.in_place});
+  if (known(one))
+    fx.ways.push_back({{x.sibling, one.rank}, one.alike, one.in_place});
 }
 
 bool kv_fetch_state::settled() const {

@@ -11,7 +11,9 @@ namespace tokenrouter {
 std::string describe_ways(const kv_ways& ways, const std::string& model_name,
                           const kv_fetcher_config& config, const std::string& carrier) {
   std::string way;
-  if (ways.in_place == config.shards)
+  if (!ways.alike)
+    way = "not taken, its blocks are laid out otherwise";
+  else if (ways.in_place == config.shards)
     way = "read in place";
   else if (ways.in_place == 0)
     way = "through " + carrier;

@@ -27,6 +27,7 @@ struct kv_fetcher_config {
 /// How a replica's KV comes, once every mover has told.
 struct kv_ways {
   kv_sibling from;
+  bool alike = true;          ///< false: it comes not at all
   std::uint16_t in_place = 0; ///< shards that read it themselves
 };
 

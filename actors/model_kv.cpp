@@ -8,10 +8,9 @@
 
 namespace tokenrouter {
 
-/// Layouts of one model differ with what runs it.
 kv_facts model_kv::facts() const {
   const auto& facts = device_.facts();
-  const std::string text = facts.architecture + "/" + facts.kernels + "/" +
+  const std::string text = facts.architecture + "/" + facts.kv_layout + "/" +
                            std::to_string(facts.kv_bytes_per_block) + "/" +
                            std::to_string(facts.vocab_tokens);
   std::uint64_t layout = 14695981039346656037u;

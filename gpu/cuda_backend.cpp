@@ -151,7 +151,8 @@ result<std::unique_ptr<model_on_gpu>> model_on_gpu::load(const load_options& opt
                    .weight_bytes = model->weights_.bytes.bytes() + model->forward_->bytes() +
                                    model->results_->bytes(),
                    .kv_bytes_per_block = kv->block * element_bytes(options.compute),
-                   .kernels = kernels_name(taken->facts, taken->target)};
+                   .kernels = kernels_name(taken->facts, taken->target),
+                   .kv_layout = "cuda"};
   if (model->group_)
     model->facts_.kernels += ", sums over shards by " + model->group_->way();
   cuda_check(cudaStreamSynchronize(model->stream_));

@@ -48,6 +48,9 @@ struct model_facts {
   std::uint64_t weight_bytes = 0;       ///< in memory, heads included; of this shard
   std::uint64_t kv_bytes_per_block = 0; ///< with what windows of heads need
   std::string kernels;                  ///< what runs it, e.g. "avx512-bf16", "avx2", "cuda sm_90"
+  /// What lays out its KV blocks. Replicas of a model that name the same, with blocks of the same
+  /// size, can read each other's.
+  std::string kv_layout;
 };
 
 /// What loading a model would take, told without loading it.

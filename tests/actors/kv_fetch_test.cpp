@@ -84,12 +84,13 @@ BOOST_AUTO_TEST_CASE(siblings_are_settled_when_every_shard_knows_each) {
   BOOST_TEST(fx.ways.empty());
   BOOST_TEST(!x.settled());
   x.on_way(way_of(1, third, false, false), fx); // its KV means something else there
-  BOOST_TEST(fx.ways.empty());
+  BOOST_REQUIRE(fx.ways.size() == 1u);
+  BOOST_TEST(!fx.ways[0].alike);
   BOOST_TEST(!x.settled());
   x.on_way(way_of(1, other), fx);
   BOOST_TEST(x.settled());
-  BOOST_REQUIRE(fx.ways.size() == 1u);
-  BOOST_TEST(fx.ways[0].in_place == 1u);
+  BOOST_REQUIRE(fx.ways.size() == 2u);
+  BOOST_TEST(fx.ways[1].in_place == 1u);
   x.on_prefix({{1}, 1, words(96), 0}, fx);
   BOOST_REQUIRE(fx.asks.size() == 1u);
   BOOST_TEST((fx.asks[0].to == other));
@@ -108,8 +109,10 @@ BOOST_AUTO_TEST_CASE(the_ways_of_all_shards_are_told_in_one_line) {
   const kv_fetcher_config config{own, 4, {}, 32, block_bytes};
   const kv_sibling from{other, {1}};
   const auto line = [&](std::uint16_t in_place) {
-    return describe_ways({from, in_place}, "m", config, "UCX");
+    return describe_ways({from, true, in_place}, "m", config, "UCX");
   };
+  BOOST_TEST(describe_ways({from, false, 0}, "m", config, "UCX") ==
+             "KV of m/1 for m/0: not taken, its blocks are laid out otherwise");
   BOOST_TEST(line(4) == "KV of m/1 for m/0: read in place");
   BOOST_TEST(line(0) == "KV of m/1 for m/0: through UCX");
   BOOST_TEST(line(3) == "KV of m/1 for m/0: 3 of 4 shards read in place, the others through UCX");

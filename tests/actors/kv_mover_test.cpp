@@ -5,6 +5,7 @@
 #include "actors/kv_mover_state.hpp"
 #include "actors/model_kv.hpp"
 #include "runtime/exec/scripted/scripted_backend.hpp"
+#include "tests/support/wrapped_backend.hpp"
 
 using namespace tokenrouter;
 
@@ -103,6 +104,17 @@ BOOST_AUTO_TEST_CASE(a_mover_tells_how_kv_comes_from_each_sibling) {
     BOOST_TEST(!fx.ways[i].in_place);
     BOOST_TEST(fx.ways[i].bytes_per_block == block_bytes);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_mover_that_shall_not_read_in_place_does_not) {
+  bulk_mover bulk({0});
+  kv_mover_state x({{own, shard}, {{other, {0}}}, kv_blocks, false}, bulk, [](std::uint64_t) {});
+  kv_mover_effects fx;
+  x.on_facts({layout, block_bytes, {}}, fx);
+  x.on_greeting({{other, shard}, {own, shard}, layout, std::vector<std::uint8_t>(8)}, fx);
+  BOOST_TEST(fx.reaches.empty());
+  BOOST_REQUIRE(fx.ways.size() == 1u);
+  BOOST_TEST((fx.ways[0].alike && !fx.ways[0].in_place));
 }
 
 BOOST_AUTO_TEST_CASE(a_pool_in_reach_is_read_in_place) {
@@ -230,6 +242,23 @@ BOOST_AUTO_TEST_CASE(a_wish_of_a_lost_replica_ends_at_any_stage) {
       BOOST_TEST(b.mover.open() == 0u, stage);
       BOOST_TEST(b.bulk.transfers() == 0u, stage);
     }
+}
+
+BOOST_AUTO_TEST_CASE(how_a_replica_is_run_is_not_what_its_blocks_look_like) {
+  // Once the names of kernels counted, with times measured at load: no two GPUs agreed.
+  struct described final : test::wrapped_backend {
+    model_facts told;
+    described(std::string kernels, std::string kv_layout)
+        : wrapped_backend(std::make_unique<scripted_backend>(scripted_options{})) {
+      told = inner().facts();
+      told.kernels = std::move(kernels);
+      told.kv_layout = std::move(kv_layout);
+    }
+    const model_facts& facts() const override { return told; }
+  };
+  described one("sums in 4.2 us", "cuda"), two("sums in 4.3 us", "cuda"), third("avx2", "avx2");
+  BOOST_TEST(model_kv(one).facts().layout == model_kv(two).facts().layout);
+  BOOST_TEST(model_kv(one).facts().layout != model_kv(third).facts().layout);
 }
 
 BOOST_AUTO_TEST_CASE(damaged_bytes_are_not_imported) {

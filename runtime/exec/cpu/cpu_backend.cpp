@@ -133,7 +133,8 @@ result<std::unique_ptr<model_on_cpu>> model_on_cpu::load(const load_options& opt
                    .eos_tokens = c.eos_tokens,
                    .weight_bytes = model->weights_.bytes.bytes() + model->results_->head_bytes(),
                    .kv_bytes_per_block = layout.block_bytes,
-                   .kernels = (*kernels)->name};
+                   .kernels = (*kernels)->name,
+                   .kv_layout = (*kernels)->name};
   return model;
 }
 

@@ -145,7 +145,7 @@ scripted_backend::scripted_backend(const scripted_options& options) : options_(o
   facts_.context_tokens_max = options.context_tokens_max;
   facts_.eos_tokens = {options.eos_token};
   facts_.kv_bytes_per_block = block_tokens * sizeof(slot);
-  facts_.kernels = "scripted";
+  facts_.kernels = facts_.kv_layout = "scripted";
 }
 
 result<void> scripted_backend::allocate_kv(std::uint32_t blocks) {
