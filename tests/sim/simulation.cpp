@@ -33,7 +33,9 @@ class world {
     for (std::uint32_t r = 0; r < s.ranks; ++r) {
       ranks_.push_back(std::make_unique<rank_world>());
       auto plan = plan_of(s, {r}, shards_);
-      plan.on_ready = [this](const std::vector<replica_facts>&) { ready_ = true; };
+      plan.on_ready = [this](const std::vector<replica_facts>&) {
+        ready_ = !ranks_.front()->actors->end(); // else a loss came first
+      };
       ranks_[r]->actors = std::make_unique<rank_actors>(
           ranks_[r]->system, std::move(plan), s.ranks > 1 ? &network_.endpoint({r}) : nullptr);
     }
