@@ -170,11 +170,14 @@ class nccl_communicator final : public communicator {
     return {};
   }
 
-  /// Makes the kernels that wait for others return.
+  /// Makes the kernels that wait for others return. NCCL's own end waits for every graph with work
+  /// of the communicator in it, and those are their owner's: it is left to a thread of its own.
   result<void> give_up(error why, cudaStream_t stream) {
     if (peers_)
       peers_->stop();
-    nccl_.ncclCommAbort(std::exchange(comm_, nullptr));
+    std::thread([abort = nccl_.ncclCommAbort, comm = std::exchange(comm_, nullptr)] {
+      abort(comm);
+    }).detach();
     cudaStreamSynchronize(stream);
     return tl::unexpected(std::move(why));
   }
