@@ -102,10 +102,11 @@ void kv_fetch_state::on_reserved(blocks_reserved&& x, kv_fetcher_effects& fx) {
 /// Makes as many pieces as may be under way; ends the fetch when there is nothing left to wait for.
 void kv_fetch_state::pump(fetch_map::iterator at, kv_fetcher_effects& fx) {
   auto& mine = at->second;
-  const auto per_piece = static_cast<std::uint32_t>(
-      std::max<std::uint64_t>(1, config_.piece_bytes / bytes_per_block_));
+  const bool in_place = siblings_.at(mine.source).in_place == config_.shards;
+  const auto per_piece = static_cast<std::uint32_t>(std::max<std::uint64_t>(
+      1, (in_place ? config_.in_place_piece_bytes : config_.piece_bytes) / bytes_per_block_));
   while (!mine.broken && mine.next_block < mine.blocks.size() &&
-         mine.pieces.size() < limits::fetch_pieces_max) {
+         mine.pieces.size() < config_.pieces_max) {
     const std::uint32_t first = mine.next_block;
     auto& p = mine.pieces[first];
     p.block_count = std::min(per_piece, static_cast<std::uint32_t>(mine.blocks.size()) - first);

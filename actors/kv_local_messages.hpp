@@ -82,7 +82,8 @@ struct unpin_blocks {
   std::uint64_t pin = 0;
 };
 
-/// kv_mover → model, once. Answered by `kv_facts` when it is loaded.
+/// kv_mover → model, once. Answered by `kv_facts` when it is loaded, from its `kv_copier`, to which
+/// the others here go.
 struct ask_kv {};
 struct kv_facts {
   std::uint64_t layout = 0;
@@ -90,7 +91,7 @@ struct kv_facts {
   std::vector<std::byte> address; ///< backend::kv_address
 };
 
-/// kv_mover → model: find a way to a sibling's KV pool. Answered by `kv_reached`.
+/// kv_mover → kv_copier: find a way to a sibling's KV pool. Answered by `kv_reached`.
 struct reach_pool {
   replica_id sibling;
   std::vector<std::byte> address;
@@ -100,8 +101,8 @@ struct kv_reached {
   bool reached = false;
 };
 
-/// kv_mover → model: write the KV of these blocks to the buffer, one after the other. Answered by
-/// `blocks_exported`; the buffer is the model's until then.
+/// kv_mover → kv_copier: write the KV of these blocks to the buffer, one after the other. Answered
+/// by `blocks_exported`; the buffer is the copier's until then.
 struct export_blocks {
   std::uint64_t number = 0;
   std::vector<block_id> blocks;
@@ -112,8 +113,8 @@ struct blocks_exported {
   std::uint32_t checksum = 0;
 };
 
-/// kv_mover → model: the KV in the buffer is that of these blocks, if its checksum is right.
-/// Answered by `blocks_imported`; the buffer is the model's until then.
+/// kv_mover → kv_copier: the KV in the buffer is that of these blocks, if its checksum is right.
+/// Answered by `blocks_imported`; the buffer is the copier's until then.
 struct import_blocks {
   std::uint64_t number = 0;
   std::vector<block_id> blocks;
@@ -121,7 +122,7 @@ struct import_blocks {
   std::uint32_t checksum = 0;
 };
 
-/// kv_mover → model: copy blocks of a sibling's pool, which was reached. Answered by
+/// kv_mover → kv_copier: copy blocks of a sibling's pool, which was reached. Answered by
 /// `blocks_imported`.
 struct read_blocks {
   std::uint64_t number = 0;

@@ -13,15 +13,18 @@ using self_pointer = kv_mover_actor::stateful_pointer<kv_mover_box>;
 void flush(self_pointer self) {
   auto& fx = self->state.effects;
   const auto& o = self->state.options;
+  const auto& copier = self->state.copier;
   send_all(self, o.outlet, fx.greetings);
   send_all(self, o.outlet, fx.ways);
   send_all(self, o.outlet, fx.filled);
   send_all(self, o.outlet, fx.wishes);
   send_all(self, o.outlet, fx.parcels);
-  send_all(self, o.model, fx.reaches);
-  send_all(self, o.model, fx.exports);
-  send_all(self, o.model, fx.imports);
-  send_all(self, o.model, fx.direct_reads);
+  if (!copier)
+    return; // nothing has been asked of it
+  send_all(self, copier, fx.reaches);
+  send_all(self, copier, fx.exports);
+  send_all(self, copier, fx.imports);
+  send_all(self, copier, fx.direct_reads);
 }
 
 } // namespace
@@ -53,6 +56,7 @@ kv_mover_actor::behavior_type kv_mover(self_pointer self, kv_mover_options optio
         flush(self);
       },
       [self](const kv_facts& x) {
+        self->state.copier = caf::actor_cast<kv_copier_actor>(self->current_sender());
         self->state.state->on_facts(x, self->state.effects);
         flush(self);
       },

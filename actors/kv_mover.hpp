@@ -28,15 +28,16 @@ using kv_mover_outlet =
     caf::typed_actor<caf::reacts_to<kv_greeting>, caf::reacts_to<kv_way>, caf::reacts_to<kv_filled>,
                      caf::reacts_to<kv_wish>, caf::reacts_to<kv_parcel>>;
 
-/// What a mover asks of its shard's model.
-using kv_model_actor = caf::typed_actor<caf::reacts_to<ask_kv>, caf::reacts_to<reach_pool>,
-                                        caf::reacts_to<export_blocks>,
-                                        caf::reacts_to<import_blocks>, caf::reacts_to<read_blocks>>;
+/// What a mover asks of its shard's model, and of whoever answers that.
+using kv_host_actor = caf::typed_actor<caf::reacts_to<ask_kv>>;
+using kv_copier_actor =
+    caf::typed_actor<caf::reacts_to<reach_pool>, caf::reacts_to<export_blocks>,
+                     caf::reacts_to<import_blocks>, caf::reacts_to<read_blocks>>;
 
 struct kv_mover_options {
   kv_mover_config config;
   kv_mover_outlet outlet;
-  kv_model_actor model;
+  kv_host_actor model;
   bulk_mover* mover = nullptr; ///< of this rank; outlives the actor
 };
 
@@ -44,6 +45,7 @@ struct kv_mover_box {
   kv_mover_options options;
   std::optional<kv_mover_state> state;
   kv_mover_effects effects;
+  kv_copier_actor copier; ///< who answered for the model; null: nobody yet
 };
 
 kv_mover_actor::behavior_type kv_mover(kv_mover_actor::stateful_pointer<kv_mover_box> self,

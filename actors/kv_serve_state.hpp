@@ -21,7 +21,9 @@ struct kv_fetcher_config {
   std::uint16_t shards = 1;         ///< of every replica of the model, each with a mover
   std::vector<kv_sibling> siblings; ///< all other replicas of the model, where their fetchers are
   std::uint32_t min_tokens = 1;     ///< fewer are computed, not fetched
-  std::size_t piece_bytes = limits::bulk_piece_bytes; ///< of each shard
+  std::size_t piece_bytes = limits::bulk_piece_bytes; ///< of each shard, where KV is sent
+  std::size_t in_place_piece_bytes = limits::in_place_piece_bytes; ///< … and where all read it
+  std::size_t pieces_max = limits::fetch_pieces_max; ///< of one fetch that are under way
 };
 
 /// How a replica's KV comes, once every mover has told.

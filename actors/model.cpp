@@ -2,8 +2,10 @@
 
 #include <chrono>
 
+#include "actors/kv_copier.hpp"
 #include "runtime/core/log.hpp"
 #include "runtime/reactor/affinity.hpp"
+#include "runtime/reactor/reactor.hpp"
 
 namespace tokenrouter {
 
@@ -100,8 +102,7 @@ void model::act() {
                options_.self.replica.index, options_.self.index, facts.architecture, facts.kernels);
   send(observer_, model_loaded{options_.self, facts.kernels});
   bool running = true;
-  model_kv kv(**device);
-  const auto fetcher = [this] { return caf::actor_cast<kv_client>(current_sender()); };
+  caf::actor copier;  // null: nobody has asked for KV
   step_output unused; // of a shard that follows
   receive_while(running)(
       [&](run_step& x) {
@@ -115,13 +116,19 @@ void model::act() {
         (*device)->step(x.step, unused);
         running = !fails(unused.failure);
       },
-      [&](ask_kv) { send(fetcher(), kv.facts()); },
-      [&](const reach_pool& x) { send(fetcher(), kv.reach(x)); },
-      [&](const export_blocks& x) { send(fetcher(), kv.export_to(x)); },
-      [&](const import_blocks& x) { send(fetcher(), kv.import_from(x)); },
-      [&](const read_blocks& x) { send(fetcher(), kv.read(x)); },
+      [&](ask_kv x) {
+        if (!copier) {
+          copier = spawn<kv_copier, caf::detached>(device->get());
+          reactor::of(system()).wake_at_exit(copier);
+        }
+        copier->enqueue(current_sender(), caf::make_message_id(), caf::make_message(x), context());
+      },
       [&](caf::exit_msg&) { running = false; });
   observer_ = nullptr;
+  if (copier) {
+    send_exit(copier, caf::exit_reason::user_shutdown);
+    wait_for(copier);
+  }
 }
 
 namespace {
@@ -160,7 +167,7 @@ caf::behavior inline_model(caf::stateful_actor<inline_model_state>* self,
   self->state.device = std::move(*device);
   self->state.in_step = options.in_step;
   self->state.kv.emplace(*self->state.device);
-  const auto fetcher = [self] { return caf::actor_cast<kv_client>(self->current_sender()); };
+  const auto mover = [self] { return caf::actor_cast<kv_client>(self->current_sender()); };
   return {
       [self, observer, shard = options.self](run_step& x) {
         self->state.device->step(x.work->in, x.work->out);
@@ -183,11 +190,11 @@ caf::behavior inline_model(caf::stateful_actor<inline_model_state>* self,
         step_output unused;
         self->state.device->step(x.step, unused);
       },
-      [self, fetcher](ask_kv) { self->send(fetcher(), self->state.kv->facts()); },
-      [self, fetcher](const reach_pool& x) { self->send(fetcher(), self->state.kv->reach(x)); },
-      [self, fetcher](export_blocks& x) { move_later(self, fetcher(), std::move(x)); },
-      [self, fetcher](import_blocks& x) { move_later(self, fetcher(), std::move(x)); },
-      [self, fetcher](read_blocks& x) { move_later(self, fetcher(), std::move(x)); },
+      [self, mover](ask_kv) { self->send(mover(), self->state.kv->facts()); },
+      [self, mover](const reach_pool& x) { self->send(mover(), self->state.kv->reach(x)); },
+      [self, mover](export_blocks& x) { move_later(self, mover(), std::move(x)); },
+      [self, mover](import_blocks& x) { move_later(self, mover(), std::move(x)); },
+      [self, mover](read_blocks& x) { move_later(self, mover(), std::move(x)); },
       [self](const inline_move& x) { x.run(*self->state.kv); },
   };
 }

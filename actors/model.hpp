@@ -29,7 +29,7 @@ using invite_outlet = caf::typed_actor<caf::reacts_to<shard_invite>>;
 /// What a model answers `run_step` with, to its sender.
 using step_client = caf::typed_actor<caf::reacts_to<step_done>>;
 
-/// What a model answers its replica's fetcher with.
+/// What a model, or the copier beside it, answers its shard's mover with.
 using kv_client =
     caf::typed_actor<caf::reacts_to<kv_facts>, caf::reacts_to<kv_reached>,
                      caf::reacts_to<blocks_exported>, caf::reacts_to<blocks_imported>>;
@@ -57,10 +57,10 @@ struct model_options {
 /// What a model tells of itself once: `model_loaded` or `model_failed`.
 using model_observer = caf::typed_actor<caf::reacts_to<model_loaded>, caf::reacts_to<model_failed>>;
 
-/// Runs steps (`run_step`; of a shard that follows, `shard_step`), one at a time, and between them
-/// what its fetcher wants of the KV pool; the sole caller of its backend. Has a thread of its own,
-/// since loading takes long and must not hold up heartbeats: spawn it `caf::detached`. Ends after a
-/// failed load or step.
+/// Runs steps (`run_step`; of a shard that follows, `shard_step`), one at a time; the sole caller
+/// of its backend but for a `kv_copier`, which it spawns when a mover asks for KV, and to which it
+/// passes the mover on. Has a thread of its own, since loading takes long and must not hold up
+/// heartbeats: spawn it `caf::detached`. Ends after a failed load or step.
 class model final : public spinning_blocking_actor {
  public:
   model(caf::actor_config& config, model_options options, model_observer observer);

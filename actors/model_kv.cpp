@@ -31,8 +31,7 @@ blocks_exported model_kv::export_to(const export_blocks& x) const {
   const auto bytes = x.buffer->bytes();
   const std::size_t block_bytes = device_.facts().kv_bytes_per_block;
   check(bytes.size() == x.blocks.size() * block_bytes, "a buffer holds the blocks of its piece");
-  for (std::size_t i = 0; i < x.blocks.size(); ++i)
-    device_.export_block(x.blocks[i], bytes.subspan(i * block_bytes, block_bytes));
+  device_.export_blocks(x.blocks, bytes);
   return {x.number, crc32c(bytes)};
 }
 
@@ -42,8 +41,8 @@ blocks_imported model_kv::import_from(const import_blocks& x) {
   const bool sound = bytes.size() == x.blocks.size() * block_bytes && crc32c(bytes) == x.checksum;
   if (!sound)
     spdlog::warn("KV from another replica came damaged; the prompt is computed instead");
-  for (std::size_t i = 0; sound && i < x.blocks.size(); ++i)
-    device_.import_block(x.blocks[i], bytes.subspan(i * block_bytes, block_bytes));
+  if (sound)
+    device_.import_blocks(x.blocks, bytes);
   return {x.number, sound};
 }
 

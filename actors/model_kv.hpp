@@ -8,8 +8,8 @@
 
 namespace tokenrouter {
 
-/// What a model does for its shard's mover, between steps: whole blocks in and out of its pool,
-/// by buffers or from a sibling's pool. Only blocks that no step writes meanwhile.
+/// What is done for a shard's mover: whole blocks in and out of the pool, by buffers or from a
+/// sibling's pool. Only blocks that no step touches meanwhile.
 class model_kv {
  public:
   /// The backend outlives this.

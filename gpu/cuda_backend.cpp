@@ -8,6 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "gpu/block_mover.hpp"
 #include "gpu/cuda_error.hpp"
 #include "gpu/device_quiet.hpp"
 #include "gpu/forward.hpp"
@@ -63,27 +64,34 @@ class model_on_gpu final : public backend {
   result<void> allocate_kv(std::uint32_t blocks) override;
   void step(const step_input& in, step_output& out) override;
   void copy_blocks(std::span<const block_copy> copies) override;
-  void export_block(block_id block, std::span<std::byte> bytes) const override;
-  void import_block(block_id block, std::span<const std::byte> bytes) override;
+  void export_blocks(std::span<const block_id> blocks, std::span<std::byte> bytes) override {
+    mover_.to_host(pool(), blocks, bytes);
+  }
+  void import_blocks(std::span<const block_id> blocks, std::span<const std::byte> bytes) override {
+    mover_.to_device(pool(), blocks, bytes);
+  }
   std::vector<std::byte> kv_address() const override;
   result<std::unique_ptr<kv_source>> reach_kv(std::span<const std::byte> address) override {
-    return reach_pool_at(address, pool(), stream_);
+    return reach_pool_at(address, pool(), mover_.stream());
   }
 
   const wave_results& results() const { return *results_; }
   double replay_us(std::uint32_t times);
 
  private:
-  explicit model_on_gpu(const cuda_options& cuda) : cuda_(cuda), stream_(cuda.first) {}
+  explicit model_on_gpu(const cuda_options& cuda)
+      : cuda_(cuda), stream_(cuda.first), mover_(cuda.device) {}
   result<void> warm_up();
   result<void> wait();
   result<void> run_wave(const step_input& in, step_output& out);
   void enqueue(const wave_bucket& bucket, std::uint32_t tiles, bool has_pieces, bool has_ends);
+  void enqueue_copies(std::span<const block_copy> copies);
   std::byte* block_at(block_id block) const;
   pool_view pool() const { return {&kv_, cuda_.device, facts_.kv_bytes_per_block, blocks_}; }
 
   cuda_options cuda_;
   stream_owner stream_;
+  block_mover mover_;                   ///< of KV, beside steps
   model_config config_;                 ///< of this shard
   std::unique_ptr<communicator> group_; ///< null: not split
   model_facts facts_;
@@ -270,7 +278,7 @@ void model_on_gpu::step(const step_input& in, step_output& out) {
   const std::uint32_t legal = results_->vocab_legal_tokens();
   check_step(in, {blocks_, config_.context_tokens_max, config_.vocab_tokens, legal,
                   results_->reads_window()});
-  copy_blocks(in.copies);
+  enqueue_copies(in.copies);
   lay_out_results(in, legal, out);
   if (auto room = results_->prepare(in, out.distributions.size(), stream_); !room)
     check(false, room.error().message.c_str());
@@ -287,28 +295,19 @@ void model_on_gpu::step(const step_input& in, step_output& out) {
 }
 
 void model_on_gpu::copy_blocks(std::span<const block_copy> copies) {
+  enqueue_copies(copies);
+  cuda_check(cudaStreamSynchronize(stream_));
+}
+
+void model_on_gpu::enqueue_copies(std::span<const block_copy> copies) {
   for (const auto& copy : copies)
     if (copy.from != copy.to)
       cuda_check(cudaMemcpyAsync(block_at(copy.to), block_at(copy.from), facts_.kv_bytes_per_block,
                                  cudaMemcpyDeviceToDevice, stream_));
 }
 
-void model_on_gpu::export_block(block_id block, std::span<std::byte> bytes) const {
-  check(bytes.size() == facts_.kv_bytes_per_block, "export_block: exactly one block of bytes");
-  cuda_check(cudaMemcpyAsync(bytes.data(), block_at(block), bytes.size(), cudaMemcpyDeviceToHost,
-                             stream_));
-  cuda_check(cudaStreamSynchronize(stream_));
-}
-
 std::vector<std::byte> model_on_gpu::kv_address() const {
   return address_of(pool());
-}
-
-void model_on_gpu::import_block(block_id block, std::span<const std::byte> bytes) {
-  check(bytes.size() == facts_.kv_bytes_per_block, "import_block: exactly one block of bytes");
-  cuda_check(cudaMemcpyAsync(block_at(block), bytes.data(), bytes.size(), cudaMemcpyHostToDevice,
-                             stream_));
-  cuda_check(cudaStreamSynchronize(stream_));
 }
 
 double model_on_gpu::replay_us(std::uint32_t times) {

@@ -64,7 +64,7 @@ class sibling_pool final : public kv_source {
       : from_(std::move(from)), blocks_(blocks), own_(own), stream_(stream) {}
 
   result<void> read(std::span<const block_copy> copies) override {
-    auto status = cudaSuccess;
+    auto status = cudaSetDevice(static_cast<int>(own_.device));
     for (const auto& one : copies) {
       check(one.to < own_.blocks, "own block ids are in the KV pool");
       if (one.from >= blocks_)
@@ -105,6 +105,8 @@ result<std::unique_ptr<kv_source>> reach_pool_at(std::span<const std::byte> addr
   if (other.bytes_per_block != own.bytes_per_block)
     return fail(errc::mismatch, "its KV blocks have " + std::to_string(other.bytes_per_block) +
                                     " bytes, ours " + std::to_string(own.bytes_per_block));
+  if (const auto status = cudaSetDevice(static_cast<int>(own.device)); status != cudaSuccess)
+    return fail(errc::unavailable, cudaGetErrorString(status));
   auto memory = mapped_memory::map(other.card, own.device);
   if (!memory)
     return tl::unexpected(memory.error());

@@ -25,7 +25,8 @@ struct pool_view {
 std::vector<std::byte> address_of(const pool_view& pool);
 
 /// backend::reach_kv: copies run on `stream`, one for each block (contexts are scattered), and are
-/// complete when read() returns. Errors: unavailable, mismatch (another block size).
+/// complete when read() returns. Any thread; the device becomes the current one. Errors:
+/// unavailable, mismatch (another block size).
 result<std::unique_ptr<kv_source>> reach_pool_at(std::span<const std::byte> address,
                                                  const pool_view& own, cudaStream_t stream);
 

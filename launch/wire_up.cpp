@@ -206,6 +206,7 @@ kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica,
   options.config.shards = static_cast<std::uint16_t>(replica.group.count);
   options.config.min_tokens = replica.fetch_min_tokens;
   options.config.piece_bytes = plan_.fetch_piece_bytes;
+  options.config.in_place_piece_bytes = plan_.in_place_piece_bytes;
   for (const auto& other : plan_.replicas)
     if (other.replica.model == self.model && other.replica != self)
       options.config.siblings.push_back({other.replica, other.rank});
@@ -233,7 +234,7 @@ void rank_actors::spawn_mover(kv_mover_config config, const caf::actor& runner) 
       options.config.siblings[other.replica] =
           self.index == 0 ? other.rank : plan_.shards.at({other.replica, self.index});
   options.outlet = switchboard_;
-  options.model = caf::actor_cast<kv_model_actor>(runner);
+  options.model = caf::actor_cast<kv_host_actor>(runner);
   options.mover = &mover_;
   const auto one = system_.spawn(kv_mover, std::move(options));
   keep("kv_mover", untyped(one));

@@ -82,8 +82,9 @@ struct rank_plan {
   std::vector<batching_thresholds> thresholds; ///< index = model_id; empty: no delay
   std::uint64_t delay_timeout_us = 0;          ///< see scheduler_config
   std::optional<planner_config> automatic;     ///< thresholds are set while the job runs
-  std::size_t fetch_piece_bytes = limits::bulk_piece_bytes; ///< of KV that siblings fetch
-  std::size_t bulk_bytes_max = limits::bulk_bytes_max;      ///< in flight, each way
+  std::size_t fetch_piece_bytes = limits::bulk_piece_bytes;        ///< of KV that siblings fetch
+  std::size_t in_place_piece_bytes = limits::in_place_piece_bytes; ///< … by reading it in place
+  std::size_t bulk_bytes_max = limits::bulk_bytes_max;             ///< in flight, each way
   bool inline_models = false; ///< models run in the reactor's thread: simulation
   bool takes_clients = false; ///< has a gateway
   bool degrade = false;       ///< goes on without a rank that is lost

@@ -45,9 +45,10 @@ inline constexpr std::size_t link_window_bytes = std::size_t{16} << 20;
 /// at least one block.
 inline constexpr std::size_t bulk_bytes_max = std::size_t{64} << 20;
 inline constexpr std::size_t bulk_piece_bytes = std::size_t{8} << 20;
+inline constexpr std::size_t in_place_piece_bytes = std::size_t{128} << 20; ///< read by a sibling
 
 /// Of one fetch of KV: pieces that are asked for at a time.
-inline constexpr std::size_t fetch_pieces_max = 2;
+inline constexpr std::size_t fetch_pieces_max = 4;
 
 /// Bytes by which another process may reach a KV pool.
 inline constexpr std::size_t kv_address_bytes_max = 1024;

@@ -60,6 +60,7 @@ struct model_memory {
 };
 
 /// The KV pool of a sibling, another replica of the same model, as this backend's device reads it.
+/// Used by the thread that moves KV (see backend).
 class kv_source {
  public:
   virtual ~kv_source() = default;
@@ -71,8 +72,9 @@ class kv_source {
   virtual result<void> read(std::span<const block_copy> copies) = 0;
 };
 
-/// A model on a device. One thread at a time calls it: the model actor, which owns it.
-/// Results of a row do not depend on the other rows, on chunking, or on block numbers.
+/// A model on a device. One thread at a time calls it: the model actor's, which owns it; another
+/// one moves KV beside it. Results of a row do not depend on the other rows, on chunking, or on
+/// block numbers.
 class backend {
  public:
   virtual ~backend() = default;
@@ -90,10 +92,16 @@ class backend {
   /// Copies whole blocks inside the pool, in the order given.
   virtual void copy_blocks(std::span<const block_copy> copies) = 0;
 
-  /// Writes a block's KV to `bytes` / reads it from there; exactly kv_bytes_per_block bytes in a
-  /// layout that only the same model on the same kind of backend reads.
-  virtual void export_block(block_id block, std::span<std::byte> bytes) const = 0;
-  virtual void import_block(block_id block, std::span<const std::byte> bytes) = 0;
+  /// The functions from here on may be called by one other thread than the one that calls the rest,
+  /// at the same time, for blocks that no step touches meanwhile; what other threads wrote before
+  /// is seen by later steps.
+
+  /// Writes the KV of blocks to `bytes`, one after the other / reads it from there; exactly
+  /// kv_bytes_per_block bytes each in a layout that only the same model on the same kind of backend
+  /// reads.
+  virtual void export_blocks(std::span<const block_id> blocks, std::span<std::byte> bytes) = 0;
+  virtual void import_blocks(std::span<const block_id> blocks,
+                             std::span<const std::byte> bytes) = 0;
 
   /// How a sibling reaches this KV pool without help from here, once it is allocated; opaque, at
   /// most limits::kv_address_bytes_max. Empty: not at all.

@@ -29,12 +29,12 @@ struct bench {
   kv_serve_state serving;
   kv_fetcher_effects fx;
 
-  explicit bench(std::uint16_t shards = 1)
-      : config{own, shards, {{other, {0}}, {third, {0}}}, 32, 2 * block_bytes}, fetching(config),
-        serving(config) {
+  explicit bench(std::uint16_t shards = 1, bool in_place = false)
+      : config{own, shards, {{other, {0}}, {third, {0}}}, 32, 2 * block_bytes, 4 * block_bytes, 2},
+        fetching(config), serving(config) {
     for (std::uint16_t i = 0; i < shards; ++i)
       for (const replica_id sibling : {other, third})
-        fetching.on_way(way_of(i, sibling), fx);
+        fetching.on_way(way_of(i, sibling, in_place), fx);
     fx = {};
   }
 
@@ -163,6 +163,14 @@ BOOST_AUTO_TEST_CASE(pieces_are_borrowed_two_at_a_time_and_join_in_order) {
   b.fill(4);
   BOOST_TEST(b.fx.returns.size() == 3u);
   b.expect_end(5);
+}
+
+BOOST_AUTO_TEST_CASE(pieces_that_all_shards_read_in_place_are_larger) {
+  bench b(2, true);
+  b.start();
+  BOOST_REQUIRE(b.fx.borrows.size() == 2u);
+  BOOST_TEST(b.fx.borrows[0].block_count == 4u);
+  BOOST_TEST(b.fx.borrows[1].block_count == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_piece_is_there_when_every_shard_has_it) {

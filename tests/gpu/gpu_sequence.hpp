@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -46,7 +47,7 @@ struct has_one_kernel {
 inline void poison(backend& model, std::uint32_t blocks) {
   const std::vector<std::byte> ones(model.facts().kv_bytes_per_block, std::byte{0xff});
   for (std::uint32_t b = 0; b < blocks; ++b)
-    model.import_block(b, ones);
+    model.import_blocks(std::array{block_id{b}}, ones);
 }
 
 /// ‖a − b‖ / ‖b‖; NaN is infinitely far.

@@ -1,3 +1,4 @@
+#include <array>
 #include <random>
 
 #include "tests/exec/cpu/test_models.hpp"
@@ -35,12 +36,12 @@ BOOST_AUTO_TEST_CASE(a_sibling_reads_blocks_in_place) {
   std::mt19937 random(1);
   for (auto& b : bytes)
     b = static_cast<std::byte>(random());
-  from->import_block(7, bytes);
+  from->import_blocks(std::array{block_id{7}}, bytes);
   const block_copy copies[] = {{7, 5}, {6, 4}};
   BOOST_REQUIRE((*source)->read(copies).has_value());
-  to->export_block(5, back);
+  to->export_blocks(std::array{block_id{5}}, back);
   BOOST_TEST((back == bytes));
-  to->export_block(4, back); // as poisoned as block 6 there
+  to->export_blocks(std::array{block_id{4}}, back); // as poisoned as block 6 there
   BOOST_TEST((back == std::vector<std::byte>(bytes.size(), std::byte{0xff})));
 }
 
@@ -54,9 +55,9 @@ BOOST_AUTO_TEST_CASE(blocks_come_back_as_they_went_and_copies_are_whole) {
   std::mt19937 random(1);
   for (auto& b : bytes)
     b = static_cast<std::byte>(random());
-  model->import_block(3, bytes);
+  model->import_blocks(std::array{block_id{3}}, bytes);
   const block_copy copies[] = {{3, 5}, {5, 6}};
   model->copy_blocks(copies);
-  model->export_block(6, back);
+  model->export_blocks(std::array{block_id{6}}, back);
   BOOST_TEST((back == bytes));
 }

@@ -71,12 +71,12 @@ void shard_team::copy_blocks(std::span<const block_copy> copies) {
   each([&](std::uint32_t i) { shards_[i]->copy_blocks(copies); });
 }
 
-void shard_team::export_block(block_id, std::span<std::byte>) const {
+void shard_team::export_blocks(std::span<const block_id>, std::span<std::byte>) {
   check(false, "a team's KV lies on several devices");
 }
 
-void shard_team::import_block(block_id block, std::span<const std::byte> bytes) {
-  each([&](std::uint32_t i) { shards_[i]->import_block(block, bytes); });
+void shard_team::import_blocks(std::span<const block_id> blocks, std::span<const std::byte> bytes) {
+  each([&](std::uint32_t i) { shards_[i]->import_blocks(blocks, bytes); });
 }
 
 } // namespace tokenrouter::test

@@ -28,9 +28,9 @@ class shard_team final : public backend {
   result<void> allocate_kv(std::uint32_t blocks) override;
   void step(const step_input& in, step_output& out) override;
   void copy_blocks(std::span<const block_copy> copies) override;
-  void export_block(block_id block, std::span<std::byte> bytes) const override;
+  void export_blocks(std::span<const block_id> blocks, std::span<std::byte> bytes) override;
   /// The same bytes to every shard: for poison.
-  void import_block(block_id block, std::span<const std::byte> bytes) override;
+  void import_blocks(std::span<const block_id> blocks, std::span<const std::byte> bytes) override;
 
   /// From now on this shard takes no part, as if its process were gone.
   void lose(std::uint32_t shard) { lost_ = shard; }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -281,8 +282,8 @@ BOOST_AUTO_TEST_CASE(in_bfloat16_one_kernel_gives_the_same_bits_every_time,
   std::vector<std::byte> bytes(a->facts().kv_bytes_per_block);
   for (const auto& request : requests)
     for (const block_id block : request.blocks) {
-      a->export_block(block, bytes);
-      b->import_block(block, bytes);
+      a->export_blocks(std::array{block_id{block}}, bytes);
+      b->import_blocks(std::array{block_id{block}}, bytes);
     }
   while (unfinished(requests)) {
     const auto in = small_step(random, requests);

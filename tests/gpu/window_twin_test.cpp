@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -209,8 +210,8 @@ BOOST_AUTO_TEST_CASE(records_of_windows_go_where_the_blocks_of_their_positions_g
   const auto other = load_on_gpu(options, pool_blocks);
   std::vector<std::byte> bytes(model->facts().kv_bytes_per_block);
   for (const block_id block : request.tokens.blocks) {
-    model->export_block(block, bytes);
-    other->import_block(block, bytes);
+    model->export_blocks(std::array{block_id{block}}, bytes);
+    other->import_blocks(std::array{block_id{block}}, bytes);
   }
   BOOST_TEST(std::abs(score(*other, request) - wanted) < 1e-5);
   BOOST_TEST(estimate_cuda_memory(options).value().kv_bytes_per_block == bytes.size());

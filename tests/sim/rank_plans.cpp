@@ -66,7 +66,7 @@ rank_plan plan_of(const scenario& s, rank_id self, shard_backends& all) {
   plan.peer_timeout_us = peer_timeout_us;
   plan.inline_models = true;
   if (s.fetch_min_tokens > 0) {
-    plan.fetch_piece_bytes = s.fetch_piece_bytes;
+    plan.fetch_piece_bytes = plan.in_place_piece_bytes = s.fetch_piece_bytes;
     plan.bulk_bytes_max = s.bulk_bytes_max;
   }
   plan.takes_clients = self == rank_id{0};

@@ -55,8 +55,8 @@ class model_on_cpu final : public backend {
   result<void> allocate_kv(std::uint32_t blocks) override;
   void step(const step_input& in, step_output& out) override;
   void copy_blocks(std::span<const block_copy> copies) override;
-  void export_block(block_id block, std::span<std::byte> bytes) const override;
-  void import_block(block_id block, std::span<const std::byte> bytes) override;
+  void export_blocks(std::span<const block_id> blocks, std::span<std::byte> bytes) override;
+  void import_blocks(std::span<const block_id> blocks, std::span<const std::byte> bytes) override;
   std::vector<std::byte> kv_address() const override { return kv_address_; }
   result<std::unique_ptr<kv_source>> reach_kv(std::span<const std::byte> address) override {
     return reach_region(address, region());
@@ -207,14 +207,19 @@ void model_on_cpu::copy_blocks(std::span<const block_copy> copies) {
       std::memcpy(block_at(copy.to), block_at(copy.from), facts_.kv_bytes_per_block);
 }
 
-void model_on_cpu::export_block(block_id block, std::span<std::byte> bytes) const {
-  check(bytes.size() == facts_.kv_bytes_per_block, "export_block: exactly one block of bytes");
-  std::memcpy(bytes.data(), block_at(block), bytes.size());
+void model_on_cpu::export_blocks(std::span<const block_id> blocks, std::span<std::byte> bytes) {
+  const std::size_t each = facts_.kv_bytes_per_block;
+  check(bytes.size() == blocks.size() * each, "export_blocks: as many bytes as the blocks have");
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    std::memcpy(bytes.data() + i * each, block_at(blocks[i]), each);
 }
 
-void model_on_cpu::import_block(block_id block, std::span<const std::byte> bytes) {
-  check(bytes.size() == facts_.kv_bytes_per_block, "import_block: exactly one block of bytes");
-  std::memcpy(block_at(block), bytes.data(), bytes.size());
+void model_on_cpu::import_blocks(std::span<const block_id> blocks,
+                                 std::span<const std::byte> bytes) {
+  const std::size_t each = facts_.kv_bytes_per_block;
+  check(bytes.size() == blocks.size() * each, "import_blocks: as many bytes as the blocks have");
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    std::memcpy(block_at(blocks[i]), bytes.data() + i * each, each);
 }
 
 void model_on_cpu::poison() {

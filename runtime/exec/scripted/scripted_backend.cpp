@@ -293,14 +293,19 @@ void scripted_backend::copy_blocks(std::span<const block_copy> copies) {
     std::ranges::copy(block_slots(copy.from), block_slots(copy.to).begin());
 }
 
-void scripted_backend::export_block(block_id block, std::span<std::byte> bytes) const {
-  check(bytes.size() == facts_.kv_bytes_per_block, "an exported block has its exact size");
-  std::memcpy(bytes.data(), block_slots(block).data(), bytes.size());
+void scripted_backend::export_blocks(std::span<const block_id> blocks, std::span<std::byte> bytes) {
+  const std::size_t each = facts_.kv_bytes_per_block;
+  check(bytes.size() == blocks.size() * each, "export_blocks: as many bytes as the blocks have");
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    std::memcpy(bytes.data() + i * each, block_slots(blocks[i]).data(), each);
 }
 
-void scripted_backend::import_block(block_id block, std::span<const std::byte> bytes) {
-  check(bytes.size() == facts_.kv_bytes_per_block, "an imported block has its exact size");
-  std::memcpy(block_slots(block).data(), bytes.data(), bytes.size());
+void scripted_backend::import_blocks(std::span<const block_id> blocks,
+                                     std::span<const std::byte> bytes) {
+  const std::size_t each = facts_.kv_bytes_per_block;
+  check(bytes.size() == blocks.size() * each, "import_blocks: as many bytes as the blocks have");
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    std::memcpy(block_slots(blocks[i]).data(), bytes.data() + i * each, each);
 }
 
 step_row_output scripted_answer(const scripted_options& options, std::span<const token_id> tokens,

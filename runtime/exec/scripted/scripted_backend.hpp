@@ -51,8 +51,8 @@ class scripted_backend final : public backend {
   result<void> allocate_kv(std::uint32_t blocks) override;
   void step(const step_input& in, step_output& out) override;
   void copy_blocks(std::span<const block_copy> copies) override;
-  void export_block(block_id block, std::span<std::byte> bytes) const override;
-  void import_block(block_id block, std::span<const std::byte> bytes) override;
+  void export_blocks(std::span<const block_id> blocks, std::span<std::byte> bytes) override;
+  void import_blocks(std::span<const block_id> blocks, std::span<const std::byte> bytes) override;
   std::vector<std::byte> kv_address() const override { return kv_address_; }
   result<std::unique_ptr<kv_source>> reach_kv(std::span<const std::byte> address) override;
 

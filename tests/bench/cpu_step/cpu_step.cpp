@@ -2,6 +2,7 @@
 // by op with libtorch in the same run. See --help.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -100,7 +101,7 @@ timing measure_backend(const settings& s, const std::filesystem::path& folder, c
     in.tokens.push_back(static_cast<token_id>(random() % (*model)->facts().vocab_tokens));
     for (std::uint32_t b = 0; b < blocks; ++b) {
       in.block_tables.push_back(row * blocks + b);
-      (*model)->import_block(row * blocks + b, bytes);
+      (*model)->import_blocks(std::array{block_id{row * blocks + b}}, bytes);
     }
   }
   step_output out;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include <boost/test/unit_test.hpp>
@@ -144,8 +145,8 @@ BOOST_AUTO_TEST_CASE(exported_imported_and_copied_blocks_continue_a_sequence) {
     std::vector<std::byte> bytes(model->facts().kv_bytes_per_block);
     sequence moved{tokens, blocks_for(80, 40, 3), 69};
     for (std::size_t i = 0; i < start.blocks.size(); ++i) {
-      model->export_block(start.blocks[i], bytes);
-      other->import_block(moved.blocks[i], bytes);
+      model->export_blocks(std::array{block_id{start.blocks[i]}}, bytes);
+      other->import_blocks(std::array{block_id{moved.blocks[i]}}, bytes);
     }
     BOOST_TEST(same(finish_prompt(*other, moved), wanted));
 
@@ -163,12 +164,12 @@ BOOST_AUTO_TEST_CASE(copies_run_in_the_order_given) {
   std::vector<std::byte> a(model->facts().kv_bytes_per_block, std::byte{1});
   std::vector<std::byte> b(a.size(), std::byte{2});
   std::vector<std::byte> found(a.size());
-  model->import_block(0, a);
-  model->import_block(1, b);
+  model->import_blocks(std::array{block_id{0}}, a);
+  model->import_blocks(std::array{block_id{1}}, b);
   model->copy_blocks(std::vector<block_copy>{{0, 2}, {1, 0}, {2, 1}});
-  model->export_block(0, found);
+  model->export_blocks(std::array{block_id{0}}, found);
   BOOST_TEST((found == b));
-  model->export_block(1, found);
+  model->export_blocks(std::array{block_id{1}}, found);
   BOOST_TEST((found == a));
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include <boost/test/unit_test.hpp>
@@ -195,8 +196,8 @@ BOOST_AUTO_TEST_CASE(records_go_where_the_blocks_of_their_positions_go) {
   cpu::poison(*model);
   std::vector<std::byte> bytes(model->facts().kv_bytes_per_block);
   for (const block_id block : shipped.blocks) {
-    from->export_block(block, bytes);
-    model->import_block(block + 5, bytes);
+    from->export_blocks(std::array{block_id{block}}, bytes);
+    model->import_blocks(std::array{block_id{block + 5}}, bytes);
   }
   for (auto& block : shipped.blocks)
     block += 5;

@@ -1,5 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -246,8 +247,8 @@ BOOST_AUTO_TEST_CASE(copied_and_exported_blocks_carry_the_sequence) {
   BOOST_REQUIRE(other.allocate_kv(4));
   std::vector<std::byte> bytes(model.facts().kv_bytes_per_block);
   for (const block_id block : {0u, 1u}) {
-    model.export_block(block, bytes);
-    other.import_block(3 - block, bytes);
+    model.export_blocks(std::array{block_id{block}}, bytes);
+    other.import_blocks(std::array{block_id{3 - block}}, bytes);
   }
   check_equal(run(other, {{text, 32, 33, {3, 2, 0}}})[0], expected(options, text, 33));
 }
