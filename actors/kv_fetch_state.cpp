@@ -13,13 +13,17 @@ std::uint32_t have_blocks(const fetch_prefix& order) {
   return order.have_tokens / limits::block_tokens;
 }
 
+/// Of so many fetches that would be dearer than computing one is made: what they cost may change.
+constexpr std::uint64_t dear_per_try = 32;
+
 prefix_need need_of(const fetch_prefix& order, std::uint32_t min_tokens) {
   return {order.have_tokens, static_cast<std::uint32_t>(order.tokens.size()), min_tokens};
 }
 
 } // namespace
 
-kv_fetch_state::kv_fetch_state(kv_fetcher_config config) : config_(std::move(config)) {
+kv_fetch_state::kv_fetch_state(kv_fetcher_config config, std::function<std::uint64_t()> now_us)
+    : config_(std::move(config)), now_us_(std::move(now_us)) {
   for (const auto& one : config_.siblings)
     siblings_[one.replica].rank = one.rank;
 }
@@ -82,6 +86,13 @@ void kv_fetch_state::choose(fetch_map::iterator at, kv_fetcher_effects& fx) {
     return;
   }
   mine.source = mine.bidders[*best];
+  if (config_.weighs_cost && !in_place(mine.source) &&
+      !worth_sending(sent_cost_.us_per_token(), mine.order.computed_us_per_token) &&
+      ++counters_.dear % dear_per_try != 0) {
+    end(at, fx);
+    return;
+  }
+  mine.began_us = now_us_();
   const std::uint32_t tokens = std::min(mine.bids_tokens[*best], need.tokens_max);
   mine.order.tokens.resize(tokens - tokens % limits::block_tokens);
   const std::uint32_t count = blocks_for(tokens) - have_blocks(mine.order);
@@ -102,9 +113,9 @@ void kv_fetch_state::on_reserved(blocks_reserved&& x, kv_fetcher_effects& fx) {
 /// Makes as many pieces as may be under way; ends the fetch when there is nothing left to wait for.
 void kv_fetch_state::pump(fetch_map::iterator at, kv_fetcher_effects& fx) {
   auto& mine = at->second;
-  const bool in_place = siblings_.at(mine.source).in_place == config_.shards;
   const auto per_piece = static_cast<std::uint32_t>(std::max<std::uint64_t>(
-      1, (in_place ? config_.in_place_piece_bytes : config_.piece_bytes) / bytes_per_block_));
+      1, (in_place(mine.source) ? config_.in_place_piece_bytes : config_.piece_bytes) /
+             bytes_per_block_));
   while (!mine.broken && mine.next_block < mine.blocks.size() &&
          mine.pieces.size() < config_.pieces_max) {
     const std::uint32_t first = mine.next_block;
@@ -227,6 +238,9 @@ void kv_fetch_state::end(fetch_map::iterator at, kv_fetcher_effects& fx) {
   const std::size_t tokens =
       std::size_t{have_blocks(mine.order) + mine.filled_blocks} * limits::block_tokens;
   check(tokens <= mine.order.tokens.size(), "no more is fetched than was asked for");
+  if (mine.filled_blocks > 0 && !in_place(mine.source))
+    sent_cost_.note(now_us_() - mine.began_us,
+                    std::uint64_t{mine.filled_blocks} * limits::block_tokens);
   mine.order.tokens.resize(tokens);
   fx.joins.push_back({at->first, mine.order.request, mine.order.age, std::move(mine.order.tokens),
                       have_blocks(mine.order), mine.filled_blocks});

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
 #include <vector>
 
 #include "actors/kv_serve_state.hpp"
+#include "runtime/policy/fetch_cost.hpp"
 
 namespace tokenrouter {
 
@@ -15,6 +17,7 @@ struct kv_fetch_counters {
   std::uint64_t asked = 0;         ///< fetches that asked siblings
   std::uint64_t moved_pieces = 0;  ///< that arrived and were sound
   std::uint64_t failed_pieces = 0; ///< gone, damaged, or of a lost sibling
+  std::uint64_t dear = 0;          ///< fetches that were left, since computing is cheaper
 };
 
 /// The side of a fetcher that takes KV from siblings. A fetch asks all siblings what they have,
@@ -24,7 +27,8 @@ struct kv_fetch_counters {
 /// that is less, or nothing. Free of CAF.
 class kv_fetch_state {
  public:
-  explicit kv_fetch_state(kv_fetcher_config config);
+  /// `now_us`: any clock that goes on.
+  kv_fetch_state(kv_fetcher_config config, std::function<std::uint64_t()> now_us);
 
   void on_way(const kv_way& x, kv_fetcher_effects& fx);
   void on_prefix(fetch_prefix&& x, kv_fetcher_effects& fx);
@@ -70,6 +74,7 @@ class kv_fetch_state {
     std::map<std::uint32_t, std::uint32_t> early; ///< filled out of order: first and count
     std::map<std::uint32_t, piece> pieces;        ///< under way, by first of `blocks`
     bool broken = false;                          ///< no more pieces
+    std::uint64_t began_us = 0;                   ///< when its source was chosen
   };
   using fetch_map = std::map<std::uint64_t, fetch>;
 
@@ -82,7 +87,11 @@ class kv_fetch_state {
   void fail_piece(fetch_map::iterator at, std::uint32_t first, kv_fetcher_effects& fx);
   void end(fetch_map::iterator at, kv_fetcher_effects& fx);
 
+  bool in_place(replica_id source) const { return siblings_.at(source).in_place == config_.shards; }
+
   kv_fetcher_config config_;
+  std::function<std::uint64_t()> now_us_;
+  token_cost sent_cost_; ///< of fetches whose KV was sent
   std::map<replica_id, sibling> siblings_;
   std::uint64_t bytes_per_block_ = 0; ///< of a shard
   bool lost_ = false;                 ///< this replica is

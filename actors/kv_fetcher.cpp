@@ -80,7 +80,7 @@ void flush(self_pointer self) {
 kv_fetcher_actor::behavior_type kv_fetcher(self_pointer self, kv_fetcher_options options) {
   auto& box = self->state;
   box.options = std::move(options);
-  box.fetching.emplace(box.options.config);
+  box.fetching.emplace(box.options.config, box.options.now_us);
   box.serving.emplace(box.options.config);
   return {
       [self](fetch_prefix& x) {

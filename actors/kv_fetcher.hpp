@@ -42,6 +42,7 @@ struct kv_fetcher_options {
   kv_outlet outlet;
   kv_pool_actor pool;
   kv_observer observer;
+  std::function<std::uint64_t()> now_us;
   /// What carries bulk transfers to that rank.
   std::function<std::string(rank_id)> describe;
   /// Shows a line that says which way KV comes from a sibling.

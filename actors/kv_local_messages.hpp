@@ -20,8 +20,9 @@ namespace tokenrouter {
 struct fetch_prefix {
   request_id request;
   std::uint64_t age = 0;
-  std::vector<token_id> tokens;  ///< whole blocks that can be used
-  std::uint32_t have_tokens = 0; ///< of these, those whose KV it holds; whole blocks
+  std::vector<token_id> tokens;     ///< whole blocks that can be used
+  std::uint32_t have_tokens = 0;    ///< of these, those whose KV it holds; whole blocks
+  double computed_us_per_token = 0; ///< what a prefill takes here; 0: not known yet
 };
 
 /// kv_pool → scheduler: the end of a fetch.

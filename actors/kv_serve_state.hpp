@@ -24,6 +24,7 @@ struct kv_fetcher_config {
   std::size_t piece_bytes = limits::bulk_piece_bytes; ///< of each shard, where KV is sent
   std::size_t in_place_piece_bytes = limits::in_place_piece_bytes; ///< … and where all read it
   std::size_t pieces_max = limits::fetch_pieces_max; ///< of one fetch that are under way
+  bool weighs_cost = true;                           ///< nothing is sent that is computed sooner
 };
 
 /// How a replica's KV comes, once every mover has told.

@@ -31,8 +31,11 @@ void scheduler_state::on_prefix(const prefix_hit& x, scheduler_effects& fx) {
     return;
   s.matching = s.fetching = true;
   ++fetches_;
-  fx.fetches.push_back(
-      {s.request, s.age, {s.tokens.begin(), s.tokens.begin() + usable}, s.kv_tokens});
+  fx.fetches.push_back({s.request,
+                        s.age,
+                        {s.tokens.begin(), s.tokens.begin() + usable},
+                        s.kv_tokens,
+                        prefill_cost_.us_per_token()});
 }
 
 /// Comes once for each fetch; until then the sequence stays, even if its request is over. What was

@@ -10,6 +10,9 @@ namespace tokenrouter {
 
 namespace {
 
+/// Steps with so many tokens of prompts tell what a prefill takes.
+constexpr std::uint32_t prefill_tokens_told = 64;
+
 std::uint32_t elapsed_us(std::uint64_t from_us, std::uint64_t to_us) {
   return to_us > from_us ? static_cast<std::uint32_t>(to_us - from_us) : 0;
 }
@@ -52,6 +55,8 @@ void scheduler_state::on_step_done(const step_work& work, std::uint64_t now_us,
       settle({s, work.out, now_us, fx});
     }
   }
+  if (event.prefill_tokens >= prefill_tokens_told)
+    prefill_cost_.note(event.step_us, event.tokens);
   if (config_.measure) {
     statistics_.note_step(event.rows, event.tokens, event.turnaround_us);
     fx.report = statistics_.take_report(static_cast<std::uint32_t>(announced_.size()));

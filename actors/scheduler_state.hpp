@@ -16,6 +16,7 @@
 #include "runtime/methods/method.hpp"
 #include "runtime/policy/batching.hpp"
 #include "runtime/policy/delayed_batching.hpp"
+#include "runtime/policy/fetch_cost.hpp"
 
 namespace tokenrouter {
 
@@ -186,6 +187,7 @@ class scheduler_state {
   std::uint64_t next_age_ = 1;
   bool retired_ = false;    ///< this replica has lost a shard
   std::size_t fetches_ = 0; ///< under way
+  token_cost prefill_cost_; ///< of steps that mostly run prompts
   std::deque<request_id> tombstones_;
   std::unordered_set<request_id> buried_;
   step_statistics statistics_;

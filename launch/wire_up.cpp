@@ -207,6 +207,7 @@ kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica,
   options.config.min_tokens = replica.fetch_min_tokens;
   options.config.piece_bytes = plan_.fetch_piece_bytes;
   options.config.in_place_piece_bytes = plan_.in_place_piece_bytes;
+  options.config.weighs_cost = replica.reads_in_place;
   for (const auto& other : plan_.replicas)
     if (other.replica.model == self.model && other.replica != self)
       options.config.siblings.push_back({other.replica, other.rank});
@@ -214,6 +215,7 @@ kv_fetcher_actor rank_actors::spawn_fetcher(const local_replica& replica,
   options.outlet = switchboard_;
   options.pool = pool;
   options.observer = local_.supervisor;
+  options.now_us = [this] { return reactor_.now_us(); };
   options.describe = [this](rank_id rank) {
     return rank == plan_.self ? std::string("host memory") : wire_->describe(rank);
   };

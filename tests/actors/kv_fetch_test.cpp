@@ -22,16 +22,15 @@ kv_way way_of(std::uint16_t shard, replica_id sibling, bool in_place = false, bo
   return {{own, shard}, own, sibling, alike, in_place, block_bytes};
 }
 
-/// One fetcher, both sides.
 struct bench {
+  std::uint64_t now_us = 1000;
   kv_fetcher_config config;
   kv_fetch_state fetching;
-  kv_serve_state serving;
   kv_fetcher_effects fx;
 
   explicit bench(std::uint16_t shards = 1, bool in_place = false)
       : config{own, shards, {{other, {0}}, {third, {0}}}, 32, 2 * block_bytes, 4 * block_bytes, 2},
-        fetching(config), serving(config) {
+        fetching(config, [this] { return now_us; }) {
     for (std::uint16_t i = 0; i < shards; ++i)
       for (const replica_id sibling : {other, third})
         fetching.on_way(way_of(i, sibling, in_place), fx);
@@ -40,7 +39,7 @@ struct bench {
 
   /// A fetch of 96 tokens of which 16 are here, up to where blocks are set aside.
   void start(std::uint32_t blocks = 5) {
-    fetching.on_prefix({{1}, 1, words(96), 16}, fx);
+    fetching.on_prefix({{1}, 1, words(96), 16, 0}, fx);
     fetching.on_offer({other, own, 1, 96}, fx);
     fetching.on_offer({third, own, 1, 48}, fx);
     BOOST_REQUIRE(fx.reserves.size() == 1u);
@@ -75,7 +74,8 @@ struct bench {
 } // namespace
 
 BOOST_AUTO_TEST_CASE(siblings_are_settled_when_every_shard_knows_each) {
-  kv_fetch_state x({own, 2, {{other, {0}}, {third, {0}}}, 32, block_bytes});
+  kv_fetch_state x({own, 2, {{other, {0}}, {third, {0}}}, 32, block_bytes},
+                   [] { return std::uint64_t{1}; });
   kv_fetcher_effects fx;
   x.on_way(way_of(0, other, true), fx);
   x.on_way(way_of(0, third), fx);
@@ -91,13 +91,14 @@ BOOST_AUTO_TEST_CASE(siblings_are_settled_when_every_shard_knows_each) {
   BOOST_TEST(x.settled());
   BOOST_REQUIRE(fx.ways.size() == 2u);
   BOOST_TEST(fx.ways[1].in_place == 1u);
-  x.on_prefix({{1}, 1, words(96), 0}, fx);
+  x.on_prefix({{1}, 1, words(96), 0, 0}, fx);
   BOOST_REQUIRE(fx.asks.size() == 1u);
   BOOST_TEST((fx.asks[0].to == other));
 }
 
 BOOST_AUTO_TEST_CASE(a_sibling_that_is_lost_is_not_waited_for) {
-  kv_fetch_state x({own, 1, {{other, {0}}, {third, {0}}}, 32, block_bytes});
+  kv_fetch_state x({own, 1, {{other, {0}}, {third, {0}}}, 32, block_bytes},
+                   [] { return std::uint64_t{1}; });
   kv_fetcher_effects fx;
   x.on_way(way_of(0, other), fx);
   BOOST_TEST(!x.settled());
@@ -120,12 +121,12 @@ BOOST_AUTO_TEST_CASE(the_ways_of_all_shards_are_told_in_one_line) {
 
 BOOST_AUTO_TEST_CASE(what_is_not_worth_it_or_known_nowhere_ends_at_once) {
   bench b;
-  b.fetching.on_prefix({{1}, 1, words(48), 32}, b.fx); // one block is missing, two are the least
+  b.fetching.on_prefix({{1}, 1, words(48), 32, 0}, b.fx); // one block is missing, two are the least
   BOOST_TEST(b.fx.asks.empty());
   BOOST_REQUIRE(b.fx.joins.size() == 1u);
   BOOST_TEST(b.fx.joins[0].filled_blocks == 0u);
   b.fx = {};
-  b.fetching.on_prefix({{2}, 2, words(96), 16}, b.fx);
+  b.fetching.on_prefix({{2}, 2, words(96), 16, 0}, b.fx);
   BOOST_TEST(b.fx.asks.size() == 2u);
   b.fetching.on_offer({other, own, 2, 32}, b.fx);
   BOOST_TEST(b.fx.joins.empty());
@@ -230,6 +231,55 @@ BOOST_AUTO_TEST_CASE(a_loan_of_another_size_is_given_back_at_once) {
   b.expect_end(0);
 }
 
+namespace {
+
+/// A fetch of two blocks that takes so long, with KV sent or read in place; false: it was left.
+bool fetch_in(bench& b, std::uint64_t us, double computed_us_per_token) {
+  b.fx = {};
+  b.fetching.on_prefix({{7}, 7, words(48), 16, computed_us_per_token}, b.fx);
+  const std::uint64_t number = b.fx.asks.at(0).fetch;
+  b.fetching.on_offer({other, own, number, 48}, b.fx);
+  b.fetching.on_offer({third, own, number, 0}, b.fx);
+  if (b.fx.reserves.empty()) {
+    BOOST_TEST(b.fx.joins.at(0).filled_blocks == 0u);
+    return false;
+  }
+  b.fetching.on_reserved({number, {10, 11}}, b.fx);
+  b.lend(b.fx.borrows.at(0));
+  b.now_us += us;
+  b.fetching.on_filled({{own, 0}, own, number, 0, true}, b.fx);
+  BOOST_TEST(b.fx.joins.at(0).filled_blocks == 2u);
+  return true;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(what_is_computed_sooner_than_it_is_sent_is_left) {
+  bench b;
+  BOOST_TEST(fetch_in(b, 3200, 10)); // nothing is known of sending: 100 us a token
+  BOOST_TEST(!fetch_in(b, 3200, 10));
+  BOOST_TEST(fetch_in(b, 3200, 50)); // twice as long is fine
+  BOOST_TEST(fetch_in(b, 3200, 0));  // nothing is known of computing
+  int made = 0;
+  for (int i = 0; i < 320; ++i)
+    made += fetch_in(b, 3200, 10);
+  BOOST_TEST(made == 10); // now and then, to see whether it is still so
+  for (int i = 0; i < 32 * 12; ++i)
+    made += fetch_in(b, 320, 10); // 10 us a token by now
+  BOOST_TEST(fetch_in(b, 320, 10));
+
+  bench in_place(1, true);
+  bench forced;
+  forced.config.weighs_cost = false;
+  forced.fetching = kv_fetch_state(forced.config, [&forced] { return forced.now_us; });
+  for (const replica_id sibling : {other, third})
+    forced.fetching.on_way(way_of(0, sibling), forced.fx);
+  for (int i = 0; i < 3; ++i) {
+    BOOST_TEST(fetch_in(in_place, 320000, 1));
+    BOOST_TEST(fetch_in(forced, 320000, 1));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_full_pool_gives_fewer_blocks_or_no_fetch) {
   bench few;
   few.start(2);
@@ -243,13 +293,13 @@ BOOST_AUTO_TEST_CASE(a_full_pool_gives_fewer_blocks_or_no_fetch) {
 BOOST_AUTO_TEST_CASE(lost_siblings_are_waited_for_at_no_stage) {
   const replica_id all[] = {other, third};
   bench asking;
-  asking.fetching.on_prefix({{1}, 1, words(96), 16}, asking.fx);
+  asking.fetching.on_prefix({{1}, 1, words(96), 16, 0}, asking.fx);
   asking.fetching.on_offer({other, own, 1, 96}, asking.fx);
   asking.fetching.on_replicas_lost(all, asking.fx);
   asking.expect_end(0);
 
   bench partly;
-  partly.fetching.on_prefix({{1}, 1, words(96), 16}, partly.fx);
+  partly.fetching.on_prefix({{1}, 1, words(96), 16, 0}, partly.fx);
   partly.fetching.on_offer({other, own, 1, 96}, partly.fx);
   partly.fetching.on_replicas_lost({&third, 1}, partly.fx);
   BOOST_TEST(partly.fx.reserves.size() == 1u); // of the one that lives
@@ -267,7 +317,7 @@ BOOST_AUTO_TEST_CASE(lost_siblings_are_waited_for_at_no_stage) {
   moving.expect_end(2);
 
   moving.fx = {};
-  moving.fetching.on_prefix({{3}, 3, words(96), 16}, moving.fx);
+  moving.fetching.on_prefix({{3}, 3, words(96), 16, 0}, moving.fx);
   BOOST_TEST(moving.fx.asks.empty());
   moving.expect_end(0);
 }
@@ -281,74 +331,16 @@ BOOST_AUTO_TEST_CASE(a_replica_that_has_lost_a_shard_waits_for_none) {
   b.expect_end(0);
   b.fx = {};
   b.fill(0, true, 1); // too late
-  b.fetching.on_prefix({{3}, 3, words(96), 16}, b.fx);
+  b.fetching.on_prefix({{3}, 3, words(96), 16, 0}, b.fx);
   BOOST_TEST(b.fx.asks.empty());
   b.expect_end(0);
 
   bench waiting(2);
-  waiting.fetching.on_prefix({{1}, 1, words(96), 16}, waiting.fx);
+  waiting.fetching.on_prefix({{1}, 1, words(96), 16, 0}, waiting.fx);
   waiting.fetching.on_offer({other, own, 1, 96}, waiting.fx);
   waiting.fetching.on_offer({third, own, 1, 0}, waiting.fx);
   waiting.fetching.on_replicas_lost({&own, 1}, waiting.fx);
   waiting.fetching.on_reserved({1, {10, 11, 12, 13, 14}}, waiting.fx);
   BOOST_TEST(waiting.fx.borrows.empty());
   waiting.expect_end(0);
-}
-
-BOOST_AUTO_TEST_CASE(blocks_that_are_lent_stay_pinned_until_they_come_back) {
-  bench b;
-  b.serving.on_ask({other, own, 4, words(32)}, b.fx);
-  BOOST_REQUIRE(b.fx.peeks.size() == 1u);
-  b.serving.on_known({other, 4, 32}, b.fx);
-  BOOST_TEST(b.fx.offers[0].tokens == 32u);
-  b.serving.on_borrow({other, own, 4, 1, 1, words(32)}, b.fx);
-  BOOST_REQUIRE(b.fx.pins.size() == 1u);
-  b.serving.on_pinned({b.fx.pins[0].pin, {8}}, b.fx);
-  BOOST_TEST((b.fx.loans.at(0).blocks == std::vector<block_id>{8}));
-  b.serving.on_return({other, own, 4, 0}, b.fx); // another piece
-  b.serving.on_return({third, own, 4, 1}, b.fx); // another reader
-  BOOST_TEST(b.fx.unpins.empty());
-  b.serving.on_return({other, own, 4, 1}, b.fx);
-  BOOST_TEST(b.fx.unpins.size() == 1u);
-  b.serving.on_return({other, own, 4, 1}, b.fx);
-  BOOST_TEST(b.fx.unpins.size() == 1u);
-  BOOST_TEST(b.serving.open() == 0u);
-}
-
-BOOST_AUTO_TEST_CASE(what_was_evicted_meanwhile_is_said_to_be_gone) {
-  bench b;
-  b.serving.on_borrow({other, own, 4, 0, 2, words(32)}, b.fx);
-  b.serving.on_pinned({1, {}}, b.fx);
-  BOOST_REQUIRE(b.fx.loans.size() == 1u);
-  BOOST_TEST(b.fx.loans[0].blocks.empty());
-  BOOST_TEST(b.fx.unpins.empty());
-  BOOST_TEST(b.serving.open() == 0u);
-}
-
-BOOST_AUTO_TEST_CASE(a_lost_reader_holds_no_pin_at_any_stage) {
-  for (const bool pinned : {false, true}) {
-    bench b;
-    b.serving.on_borrow({other, own, 4, 0, 1, words(16)}, b.fx);
-    if (pinned)
-      b.serving.on_pinned({1, {8}}, b.fx);
-    b.serving.on_replicas_lost({&other, 1}, b.fx);
-    if (!pinned)
-      b.serving.on_pinned({1, {8}}, b.fx);
-    BOOST_TEST(b.fx.unpins.size() == 1u, pinned);
-    BOOST_TEST(b.fx.loans.size() == (pinned ? 1u : 0u), pinned);
-    b.serving.on_borrow({other, own, 5, 0, 1, words(16)}, b.fx); // of a shard that still lives
-    BOOST_TEST(b.fx.pins.size() == 1u, pinned);
-    BOOST_TEST(b.serving.open() == 0u, pinned);
-  }
-}
-
-BOOST_AUTO_TEST_CASE(a_replica_that_has_lost_a_shard_lends_nothing) {
-  bench b;
-  b.serving.on_borrow({other, own, 4, 0, 1, words(16)}, b.fx);
-  b.serving.on_pinned({1, {8}}, b.fx);
-  b.serving.on_replicas_lost({&own, 1}, b.fx);
-  BOOST_TEST(b.fx.unpins.size() == 1u);
-  b.serving.on_borrow({third, own, 5, 0, 1, words(16)}, b.fx);
-  BOOST_TEST(b.fx.pins.size() == 1u);
-  BOOST_TEST(b.serving.open() == 0u);
 }

@@ -178,3 +178,22 @@ BOOST_AUTO_TEST_CASE(a_fetch_that_ends_after_its_replica_lost_a_shard_gives_all_
   BOOST_TEST((b.fx.give_back == std::vector<request_id>{one}));
   BOOST_TEST(b.state.fetches() == 0u);
 }
+
+BOOST_AUTO_TEST_CASE(a_fetch_is_told_what_a_prefill_takes_here) {
+  scheduler_bench b({.keep_prefixes = true, .fetch_min_tokens = 64});
+  b.take(scheduler_bench::admission(one, words(100)));
+  b.state.on_prefix({one, 0}, b.fx);
+  BOOST_REQUIRE(b.fx.fetches.size() == 1u);
+  BOOST_TEST(b.fx.fetches[0].computed_us_per_token == 0); // nothing was computed yet
+  b.fx = {};
+  b.state.on_fetched({one, 0}, b.fx);
+  b.work.out.step_us = 500;
+  b.step(7); // the prompt, at 5 us a token
+  b.work.out.step_us = 900;
+  b.step(8); // a decode step says nothing of that
+  b.take(scheduler_bench::admission({2}, words(100)));
+  b.fx = {};
+  b.state.on_prefix({{2}, 0}, b.fx);
+  BOOST_REQUIRE(b.fx.fetches.size() == 1u);
+  BOOST_TEST(b.fx.fetches[0].computed_us_per_token == 5);
+}
