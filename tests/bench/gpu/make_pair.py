@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what a job over two shapes without weights needs: a folder for each model (config.json of
 shapes/, a tokenizer that has as many tokens as the shape's vocabulary), a prompts file with random
-token ids, pair.yaml, in which the large model writes a given share of the tokens, small.yaml and large.yaml, in
+token ids, shared.jsonl, where 32 prompts have 8 beginnings, pair.yaml, in which the large model writes a given share of the tokens, small.yaml and large.yaml, in
 which one of them writes all, one file for each other method and strategy, and the heads they read, with
 random weights, in heads/.
 
@@ -129,6 +129,11 @@ def main():
     with open(out / "prompts.jsonl", "w") as file:
         for i in range(options.prompts):
             ids = [draw.randrange(vocabulary) for _ in range(options.tokens)]
+            file.write(json.dumps({"id": str(i), "prompt_token_ids": ids, "ignore_eos": True}) + "\n")
+    beginnings = [[draw.randrange(vocabulary) for _ in range(2048)] for _ in range(8)]
+    with open(out / "shared.jsonl", "w") as file:
+        for i in range(32):
+            ids = beginnings[i % 8] + [draw.randrange(vocabulary) for _ in range(16)]
             file.write(json.dumps({"id": str(i), "prompt_token_ids": ids, "ignore_eos": True}) + "\n")
     (out / "pair.yaml").write_text(CONFIG.format(small=out / "small", large=out / "large"))
     for name, keys in METHODS.items():
