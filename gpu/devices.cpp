@@ -65,9 +65,12 @@ result<std::vector<gpu_device>> list_gpus() {
     if (status != cudaSuccess)
       return fail(errc::unavailable,
                   "cuda:" + std::to_string(i) + ": " + cudaGetErrorString(status));
-    devices.push_back(
-        {facts.name, facts.totalGlobalMem, management.free_bytes(bus_id, facts.totalGlobalMem),
-         static_cast<std::uint32_t>(facts.major), static_cast<std::uint32_t>(facts.minor)});
+    devices.push_back({facts.name,
+                       {facts.uuid.bytes, sizeof facts.uuid.bytes},
+                       facts.totalGlobalMem,
+                       management.free_bytes(bus_id, facts.totalGlobalMem),
+                       static_cast<std::uint32_t>(facts.major),
+                       static_cast<std::uint32_t>(facts.minor)});
   }
   return devices;
 }

@@ -13,6 +13,7 @@ inline constexpr std::uint32_t gpu_major_min = 8;
 
 struct gpu_device {
   std::string name;
+  std::string id; ///< of the card (or part of one), whatever its number here
   std::uint64_t memory_bytes = 0;
   std::uint64_t free_bytes = 0; ///< by the driver's management library; all, where there is none
   std::uint32_t major = 0;      ///< compute capability

@@ -104,16 +104,18 @@ rank_card card_of(const starting_job& job, const result<void>& prepared) {
   card.config_hash = job.plan.config_hash;
   card.host = job.launch->host();
   card.allowed_cores = allowed_cores();
-  if (const auto host = host_here(job.loaded.config)) {
-    card.memory_bytes = host->memory_bytes;
-    card.gpu_bytes = host->gpu_bytes;
-  } else if (prepared) {
-    card.failure = host.error().message;
-  }
+  card.memory_bytes = available_memory_bytes();
+  const auto mine = shards_on(job.plan, job.launch->rank());
+  const bool wants_gpu = std::ranges::any_of(mine, [&](const shard_id& shard) {
+    return job.loaded.config.models[shard.replica.model.value].device.gpu;
+  });
+  if (auto gpus = gpus_here(job.loaded.config))
+    card.gpus = std::move(*gpus);
+  else if (prepared && wants_gpu) // a host without GPUs may run the job's other models
+    card.failure = gpus.error().message;
   const auto cores = look_at_cores(allowed_cores());
   card.host_threads = cores.host_threads;
   card.physical_cores = cores.physical_cores;
-  const auto mine = shards_on(job.plan, job.launch->rank());
   for (const shard_id& shard : mine)
     card.model_threads += threads_of(job, shard.replica.model, mine.size());
   if (!prepared)
@@ -166,14 +168,8 @@ result<void> meet(starting_job& job, const rank_card& mine) {
 /// Hosts and their free memory, as all ranks know them alike.
 host_layout layout_of(const std::vector<rank_card>& cards) {
   host_layout layout;
-  for (const auto& card : cards) {
-    auto host = std::find_if(layout.hosts.begin(), layout.hosts.end(),
-                             [&](const job_host& h) { return h.name == card.host; });
-    if (host == layout.hosts.end())
-      host = layout.hosts.insert(host, {card.host, card.memory_bytes, card.gpu_bytes});
-    host->memory_bytes = std::min(host->memory_bytes, card.memory_bytes);
-    layout.host_of_rank.push_back(static_cast<std::uint32_t>(host - layout.hosts.begin()));
-  }
+  for (const auto& card : cards)
+    add_rank(layout, card.host, card.memory_bytes, card.gpus);
   return layout;
 }
 

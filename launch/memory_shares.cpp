@@ -37,15 +37,16 @@ bool uses_gpus(const job_config& config) {
   return std::ranges::any_of(config.models, [](const auto& m) { return m.device.gpu; });
 }
 
-/// How many GPUs the ranks of the same host before this one take: as many as a replica has shards
-/// there.
+/// How many GPUs the ranks of the same host before this one that see the same take: as many as a
+/// replica has shards there.
 std::uint32_t gpus_before(const job_config& config, const job_plan& job, rank_id rank,
                           const host_layout& layout) {
   std::map<std::uint32_t, std::uint32_t> taken; // by rank
   std::map<std::pair<replica_id, std::uint32_t>, std::uint32_t> shards;
   for (const auto& [shard, other] : shards_of(job)) {
     if (!config.models[shard.replica.model.value].device.gpu || other.value >= rank.value ||
-        layout.host_of_rank[other.value] != layout.host_of_rank[rank.value])
+        layout.host_of_rank[other.value] != layout.host_of_rank[rank.value] ||
+        layout.gpus_seen_by(other) != layout.gpus_seen_by(rank))
       continue;
     auto& here = taken[other.value];
     here = std::max(here, ++shards[{shard.replica, other.value}]);
@@ -83,39 +84,36 @@ result<void> refuse_shared_gpus(const memory_shares& shares) {
 
 } // namespace
 
-host_layout equal_hosts(std::uint32_t ranks, std::uint32_t ranks_per_host, const job_host& host) {
-  const std::uint32_t per_host = ranks_per_host > 0 ? ranks_per_host : ranks;
-  host_layout layout;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    if (rank % per_host == 0) {
-      layout.hosts.push_back(host);
-      layout.hosts.back().name = "host " + std::to_string(rank / per_host);
-    }
-    layout.host_of_rank.push_back(rank / per_host);
-  }
-  return layout;
-}
-
-result<job_host> host_here(const job_config& config) {
-  job_host host{"", available_memory_bytes(), {}};
+result<std::vector<visible_gpu>> gpus_here(const job_config& config) {
+  std::vector<visible_gpu> seen;
   if (!uses_gpus(config))
-    return host;
+    return seen;
   const auto gpus = list_gpus();
   if (!gpus)
     return tl::unexpected(gpus.error());
   for (const auto& gpu : *gpus)
+    seen.push_back({gpu.id, gpu.free_bytes});
+  return seen;
+}
+
+result<job_host> host_here(const job_config& config) {
+  const auto gpus = gpus_here(config);
+  if (!gpus)
+    return tl::unexpected(gpus.error());
+  job_host host{"", available_memory_bytes(), {}};
+  for (const visible_gpu& gpu : *gpus)
     host.gpu_bytes.push_back(gpu.free_bytes);
   return host;
 }
 
-result<std::optional<std::uint32_t>> gpu_of(const job_config& config, const job_plan& job,
-                                            const placed_shard& placed, const host_layout& layout) {
+result<std::optional<gpu_choice>> gpu_of(const job_config& config, const job_plan& job,
+                                         const placed_shard& placed, const host_layout& layout) {
   const model_id model = placed.shard.replica.model;
   const device_choice& device = config.models[model.value].device;
   if (!device.gpu)
-    return std::optional<std::uint32_t>();
-  const auto& host = layout.hosts[layout.host_of_rank[placed.rank.value]];
-  const auto count = static_cast<std::uint32_t>(host.gpu_bytes.size());
+    return std::optional<gpu_choice>();
+  const auto seen = layout.gpus_seen_by(placed.rank);
+  const auto count = static_cast<std::uint32_t>(seen.size());
   const std::uint32_t shard = shards_before(job, placed);
   const std::uint32_t free_choice =
       count > 0 ? (gpus_before(config, job, placed.rank, layout) + shard) % count : 0;
@@ -123,9 +121,10 @@ result<std::optional<std::uint32_t>> gpu_of(const job_config& config, const job_
   if (number >= count)
     return fail(errc::not_found, "model '" + job.models[model.value].name +
                                      "' wants cuda:" + std::to_string(number) + " on rank " +
-                                     std::to_string(placed.rank.value) + ", but its host " +
-                                     host.name + " has " + std::to_string(count) + " GPUs");
-  return std::optional(number);
+                                     std::to_string(placed.rank.value) + ", which sees " +
+                                     std::to_string(count) + " GPUs of host " +
+                                     layout.hosts[layout.host_of_rank[placed.rank.value]].name);
+  return std::optional(gpu_choice{number, seen[number]});
 }
 
 result<memory_shares> share_memory(const job_config& config, const job_plan& job,
@@ -158,8 +157,9 @@ result<memory_shares> share_memory(const job_config& config, const job_plan& job
       if (!gpu)
         return tl::unexpected(gpu.error());
       const std::uint32_t host = layout.host_of_rank[one.rank.value];
-      shares.shards.push_back({one.shard, one.rank, shares.models.size(), *gpu});
-      model.shard_devices.push_back(*gpu ? first_gpu[host] + **gpu : host);
+      const auto number = *gpu ? std::optional((*gpu)->number) : std::nullopt;
+      shares.shards.push_back({one.shard, one.rank, shares.models.size(), number});
+      model.shard_devices.push_back(*gpu ? first_gpu[host] + (*gpu)->of_host : host);
     }
     model.tokens_weight = 1.0 / static_cast<double>(planned.replicas());
     model.fixed_tokens = settings.kv_cache_tokens;

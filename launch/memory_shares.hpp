@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/host_layout.hpp"
 #include "launch/plan.hpp"
 #include "runtime/config/config.hpp"
 #include "runtime/core/error.hpp"
@@ -13,38 +14,30 @@
 
 namespace tokenrouter {
 
-/// One host of a job as the memory solver sees it.
-struct job_host {
-  std::string name;
-  std::uint64_t memory_bytes = 0;       ///< free before the models load
-  std::vector<std::uint64_t> gpu_bytes; ///< free memory of each GPU, likewise
-};
-
-struct host_layout {
-  std::vector<job_host> hosts;
-  std::vector<std::uint32_t> host_of_rank; ///< index into `hosts`
-  double usable_fraction = 0.9;
-  std::uint64_t reserved_bytes = 0; ///< of each host, of what is usable
-};
-
-/// Hosts that are all like `host`, `ranks_per_host` ranks on each, in order; 0: all on one.
-host_layout equal_hosts(std::uint32_t ranks, std::uint32_t ranks_per_host, const job_host& host);
-
-/// This host as it is now; its GPUs too where the config puts a model on one. Errors: unavailable
+/// The GPUs that this process sees, where the config puts a model on one. Errors: unavailable
 /// (there is no GPU).
+result<std::vector<visible_gpu>> gpus_here(const job_config& config);
+
+/// This host as this process sees it now, likewise.
 result<job_host> host_here(const job_config& config);
 
-/// Number of the GPU that a shard runs on; none: its host's CPUs. Shards of a replica that share a
-/// rank get GPUs one after the other. Error: not_found (its host has no such GPU).
-result<std::optional<std::uint32_t>> gpu_of(const job_config& config, const job_plan& job,
-                                            const placed_shard& placed, const host_layout& layout);
+struct gpu_choice {
+  std::uint32_t number = 0;  ///< as its rank sees it
+  std::uint32_t of_host = 0; ///< index into its host's GPUs
+};
+
+/// The GPU that a shard runs on; none: its host's CPUs. Shards of a replica that share a rank get
+/// GPUs one after the other; without a number, ranks that see the same GPUs take turns. Error:
+/// not_found (its rank sees no such GPU).
+result<std::optional<gpu_choice>> gpu_of(const job_config& config, const job_plan& job,
+                                         const placed_shard& placed, const host_layout& layout);
 
 /// Where a shard of a replica runs.
 struct shard_place {
   shard_id shard;
   rank_id rank;
   std::size_t replica = 0;          ///< index into memory_shares::replicas
-  std::optional<std::uint32_t> gpu; ///< none: cpu
+  std::optional<std::uint32_t> gpu; ///< as its rank sees it; none: cpu
 
   std::string device() const { return gpu ? "cuda:" + std::to_string(*gpu) : "cpu"; }
 };

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/host_layout.hpp"
 #include "launch/route_probe.hpp"
 
 namespace tokenrouter {
@@ -15,18 +16,18 @@ struct rank_card {
   std::string host;
   std::string failure; ///< why this rank can't start; empty: it can
   std::vector<std::int32_t> allowed_cores;
-  std::uint64_t memory_bytes = 0;       ///< free on its host
-  std::vector<std::uint64_t> gpu_bytes; ///< free on each of its GPUs, if the job uses any
-  std::uint32_t model_threads = 0;      ///< of all its replicas
-  std::vector<std::uint8_t> address;    ///< of its transport
-  std::uint32_t host_threads = 0;       ///< hardware threads of its host; 0: not known
-  std::uint32_t physical_cores = 0;     ///< that its allowed cores lie on; 0: not known
-  std::vector<peer_route> routes;       ///< by rank; empty until they are probed
+  std::uint64_t memory_bytes = 0;    ///< free on its host
+  std::vector<visible_gpu> gpus;     ///< that it sees, if the job uses any
+  std::uint32_t model_threads = 0;   ///< of all its replicas
+  std::vector<std::uint8_t> address; ///< of its transport
+  std::uint32_t host_threads = 0;    ///< hardware threads of its host; 0: not known
+  std::uint32_t physical_cores = 0;  ///< that its allowed cores lie on; 0: not known
+  std::vector<peer_route> routes;    ///< by rank; empty until they are probed
 
   template <class Inspector>
   friend auto inspect(Inspector& f, rank_card& x) {
     return f(x.protocol_version, x.config_hash, x.host, x.failure, x.allowed_cores, x.memory_bytes,
-             x.gpu_bytes, x.model_threads, x.address, x.host_threads, x.physical_cores, x.routes);
+             x.gpus, x.model_threads, x.address, x.host_threads, x.physical_cores, x.routes);
   }
 };
 

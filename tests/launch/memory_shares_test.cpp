@@ -50,7 +50,7 @@ struct job {
       const auto gpu = gpu_of(config, plan, placed, layout);
       BOOST_REQUIRE_MESSAGE(gpu.has_value(), (gpu ? std::string() : gpu.error().message));
       if (*gpu)
-        out.push_back(**gpu);
+        out.push_back((*gpu)->number);
     }
     return out;
   }
@@ -153,9 +153,9 @@ BOOST_AUTO_TEST_CASE(a_gpu_that_is_not_there_is_refused_by_model_rank_and_host) 
     std::string message;
   };
   const row rows[] = {
-      {"cuda:2", 2, "model 'b' wants cuda:2 on rank 3, but its host host 1 has 2 GPUs"},
-      {"cuda:0", 0, "model 'b' wants cuda:0 on rank 3, but its host host 1 has 0 GPUs"},
-      {"cuda", 0, "model 'b' wants cuda:0 on rank 3, but its host host 1 has 0 GPUs"},
+      {"cuda:2", 2, "model 'b' wants cuda:2 on rank 3, which sees 2 GPUs of host host 1"},
+      {"cuda:0", 0, "model 'b' wants cuda:0 on rank 3, which sees 0 GPUs of host host 1"},
+      {"cuda", 0, "model 'b' wants cuda:0 on rank 3, which sees 0 GPUs of host host 1"},
   };
   for (const auto& [device, gpus, message] : rows) {
     job asked;
@@ -235,4 +235,68 @@ BOOST_AUTO_TEST_CASE(a_fraction_of_memory_is_of_the_gpu_with_the_least_room) {
   const auto shares = shares_of(asked, hosts(2, 0, 2));
   // The first GPU has 1024 − 400 − 100 MiB left; half of that is half of b's tokens.
   BOOST_TEST(shares.plan.models[1].kv_tokens == 524 * mib / 2 * 2 / kv_bytes_per_token);
+}
+
+namespace {
+
+/// Hosts x and y with two GPUs each; what ranks see of them.
+host_layout hosts_seen_as(const std::vector<std::vector<std::string>>& seen) {
+  host_layout layout;
+  for (const auto& ids : seen) {
+    std::vector<visible_gpu> gpus;
+    for (const std::string& id : ids)
+      gpus.push_back({id, 1024 * mib});
+    add_rank(layout, ids.empty() ? "z" : ids[0].substr(0, 1), 4096 * mib, gpus);
+  }
+  layout.usable_fraction = 1;
+  return layout;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_launcher_may_show_each_rank_a_gpu_of_its_own) {
+  // Slurm with --gpus-per-task: every rank has a cuda:0, and no two are the same.
+  const auto layout = hosts_seen_as({{"x0"}, {"x1"}, {"y0"}, {"y1"}});
+  BOOST_REQUIRE(layout.hosts.size() == 2u);
+  BOOST_TEST(layout.hosts[0].gpu_bytes.size() == 2u);
+  job split;
+  split.add("cuda", {0, 1}, 300, 2);
+  split.add("cuda:0", {2, 3}, 300, 2);
+  BOOST_TEST(split.gpus(layout) == numbers({0, 0, 0, 0}), tt::per_element());
+  const auto shares = shares_of(split, layout); // each shard has a whole GPU
+  BOOST_TEST(shares.models[0].shard_devices == numbers({2, 3}), tt::per_element());
+  BOOST_TEST(shares.models[1].shard_devices == numbers({4, 5}), tt::per_element());
+  BOOST_TEST(!shares.is_shared(shares.shards[0]));
+}
+
+BOOST_AUTO_TEST_CASE(ranks_that_see_the_same_gpus_take_turns_whatever_their_order) {
+  const auto layout = hosts_seen_as({{"x0", "x1"}, {"x1", "x0"}, {"x0", "x1"}, {"x0", "x1"}});
+  job each;
+  for (std::uint32_t rank = 0; rank < 4; ++rank)
+    each.add("cuda", {rank});
+  BOOST_TEST(each.gpus(layout) == numbers({0, 0, 1, 0}), tt::per_element());
+  const auto shares = shares_of(each, layout);
+  BOOST_TEST(shares.models[0].shard_devices == numbers({1}), tt::per_element());
+  BOOST_TEST(shares.models[1].shard_devices == numbers({2}), tt::per_element()); // its cuda:0
+  BOOST_TEST(shares.models[2].shard_devices == numbers({2}), tt::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(two_ranks_that_see_one_gpu_share_it_and_can_not_split_a_model_over_it) {
+  const auto layout = hosts_seen_as({{"x0"}, {"x0"}, {}});
+  job both;
+  both.add("cuda", {0});
+  both.add("cuda", {1});
+  BOOST_TEST(shares_of(both, layout).models[1].shard_devices == numbers({2}), tt::per_element());
+  job split;
+  split.add("cuda", {0, 1}, 300, 2);
+  const auto refused = share_memory(split.config, split.plan, layout);
+  BOOST_REQUIRE(!refused.has_value());
+  BOOST_TEST(refused.error().message.find("would both run on x cuda:0") != std::string::npos,
+             refused.error().message);
+  job blind;
+  blind.add("cuda", {2});
+  const auto none = share_memory(blind.config, blind.plan, layout);
+  BOOST_REQUIRE(!none.has_value());
+  BOOST_TEST(none.error().message ==
+             "model 'a' wants cuda:0 on rank 2, which sees 0 GPUs of host z");
 }

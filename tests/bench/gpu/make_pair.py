@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes what a job over two shapes without weights needs: a folder for each model (config.json of
 shapes/, a tokenizer that has as many tokens as the shape's vocabulary), a prompts file with random
-token ids, shared.jsonl, where 32 prompts have 8 beginnings, pair.yaml, in which the large model writes a given share of the tokens, small.yaml and large.yaml, in
-which one of them writes all, one file for each other method and strategy, and the heads they read, with
-random weights, in heads/.
+token ids, shared.jsonl, where 32 prompts have 8 beginnings, pair.yaml, in which the large model writes a
+given share of the tokens, small.yaml and large.yaml, in which one of them writes all, one file for each
+other method and strategy, and the heads they read, with random weights, in heads/.
 
 Usage: make_pair.py OUT [--small qwen3-0.6b] [--large qwen3-32b] [--prompts 64] [--tokens 1024]
 
