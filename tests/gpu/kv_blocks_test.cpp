@@ -61,3 +61,28 @@ BOOST_AUTO_TEST_CASE(blocks_come_back_as_they_went_and_copies_are_whole) {
   model->export_blocks(std::array{block_id{6}}, back);
   BOOST_TEST((back == bytes));
 }
+
+BOOST_AUTO_TEST_CASE(many_blocks_go_through_two_pinned_ones_in_their_order) {
+  scratch_folder folder;
+  write_random_model(folder.path(), pairs, 5);
+  load_options options;
+  options.model_path = folder.path();
+  const auto model = load_on_gpu(options, 16);
+  const std::size_t each = model->facts().kv_bytes_per_block;
+  for (const std::size_t count : {1u, 2u, 3u, 7u}) {
+    const std::vector<block_id> all{9, 2, 14, 0, 5, 11, 3};
+    const std::vector<block_id> some(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+    std::vector<std::byte> bytes(count * each), back(bytes.size());
+    std::mt19937 random(static_cast<unsigned>(count));
+    for (auto& b : bytes)
+      b = static_cast<std::byte>(random());
+    model->import_blocks(some, bytes);
+    model->export_blocks(some, back);
+    BOOST_TEST((back == bytes), count);
+    std::vector<std::byte> last(each);
+    model->export_blocks(std::array{some.back()}, last);
+    BOOST_TEST(
+        std::equal(last.begin(), last.end(), bytes.end() - static_cast<std::ptrdiff_t>(each)),
+        count);
+  }
+}
