@@ -316,6 +316,13 @@ BOOST_AUTO_TEST_CASE(lost_siblings_are_waited_for_at_no_stage) {
   moving.fill(0);
   moving.expect_end(2);
 
+  bench reading(1, true);
+  reading.start();
+  reading.lend(reading.fx.borrows[0]);
+  reading.fetching.on_replicas_lost(all, reading.fx);
+  reading.fill(0); // … of memory that is gone
+  reading.expect_end(0);
+
   moving.fx = {};
   moving.fetching.on_prefix({{3}, 3, words(96), 16, 0}, moving.fx);
   BOOST_TEST(moving.fx.asks.empty());
