@@ -162,8 +162,8 @@ BOOST_AUTO_TEST_CASE(models_on_gpus_are_planned_where_there_is_no_gpu) {
   BOOST_TEST(plan["devices"][2]["weight_bytes"].get<std::uint64_t>() ==
              plan["models"][0]["weight_bytes"].get<std::uint64_t>() +
                  plan["models"][1]["weight_bytes"].get<std::uint64_t>());
-  expect_refusals({{gone, "model 'abacus-m' wants cuda:2 on rank 0, but its host host 0 has 2 "
-                          "GPUs"}});
+  expect_refusals({{gone, "model 'abacus-m' wants cuda:2 on rank 0, which sees 2 GPUs of "
+                          "host host 0"}});
 #else
   expect_refusals({{both, "built without CUDA"}, {gone, "built without CUDA"}});
 #endif
