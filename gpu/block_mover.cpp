@@ -8,15 +8,6 @@
 
 namespace tokenrouter::gpu {
 
-namespace {
-
-std::byte* block_at(const pool_view& pool, block_id block) {
-  check(block < pool.blocks, "block id below the allocated count");
-  return pool.memory->as() + block * pool.bytes_per_block;
-}
-
-} // namespace
-
 block_mover::block_mover(std::uint32_t device) : device_(device) {
   for (auto& event : passed_)
     cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -43,8 +34,8 @@ void block_mover::to_host(const pool_view& pool, std::span<const block_id> block
   prepare(each);
   for (std::size_t i = 0; i <= blocks.size(); ++i) {
     if (i < blocks.size()) {
-      cuda_check(cudaMemcpyAsync(half(i), block_at(pool, blocks[i]), each, cudaMemcpyDeviceToHost,
-                                 stream_));
+      cuda_check(
+          cudaMemcpyAsync(half(i), pool.at(blocks[i]), each, cudaMemcpyDeviceToHost, stream_));
       cuda_check(cudaEventRecord(passed_[i % 2], stream_));
     }
     if (i == 0)
@@ -63,8 +54,7 @@ void block_mover::to_device(const pool_view& pool, std::span<const block_id> blo
     if (i > 1)
       cuda_check(cudaEventSynchronize(passed_[i % 2]));
     std::memcpy(half(i), bytes.data() + i * each, each);
-    cuda_check(
-        cudaMemcpyAsync(block_at(pool, blocks[i]), half(i), each, cudaMemcpyHostToDevice, stream_));
+    cuda_check(cudaMemcpyAsync(pool.at(blocks[i]), half(i), each, cudaMemcpyHostToDevice, stream_));
     cuda_check(cudaEventRecord(passed_[i % 2], stream_));
   }
   cuda_check(cudaStreamSynchronize(stream_));

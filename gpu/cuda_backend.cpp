@@ -86,7 +86,6 @@ class model_on_gpu final : public backend {
   result<void> run_wave(const step_input& in, step_output& out);
   void enqueue(const wave_bucket& bucket, std::uint32_t tiles, bool has_pieces, bool has_ends);
   void enqueue_copies(std::span<const block_copy> copies);
-  std::byte* block_at(block_id block) const;
   pool_view pool() const { return {&kv_, cuda_.device, facts_.kv_bytes_per_block, blocks_}; }
 
   cuda_options cuda_;
@@ -213,11 +212,6 @@ result<void> model_on_gpu::allocate_kv(std::uint32_t blocks) {
   return wait();
 }
 
-std::byte* model_on_gpu::block_at(block_id block) const {
-  check(block < blocks_, "block id below the allocated count");
-  return kv_.as() + block * facts_.kv_bytes_per_block;
-}
-
 void model_on_gpu::enqueue(const wave_bucket& bucket, std::uint32_t tiles, bool has_pieces,
                            bool has_ends) {
   const device_wave on_device = buffers_->view(bucket);
@@ -302,8 +296,8 @@ void model_on_gpu::copy_blocks(std::span<const block_copy> copies) {
 void model_on_gpu::enqueue_copies(std::span<const block_copy> copies) {
   for (const auto& copy : copies)
     if (copy.from != copy.to)
-      cuda_check(cudaMemcpyAsync(block_at(copy.to), block_at(copy.from), facts_.kv_bytes_per_block,
-                                 cudaMemcpyDeviceToDevice, stream_));
+      cuda_check(cudaMemcpyAsync(pool().at(copy.to), pool().at(copy.from),
+                                 facts_.kv_bytes_per_block, cudaMemcpyDeviceToDevice, stream_));
 }
 
 std::vector<std::byte> model_on_gpu::kv_address() const {

@@ -66,13 +66,12 @@ class sibling_pool final : public kv_source {
   result<void> read(std::span<const block_copy> copies) override {
     auto status = cudaSetDevice(static_cast<int>(own_.device));
     for (const auto& one : copies) {
-      check(one.to < own_.blocks, "own block ids are in the KV pool");
+      std::byte* to = own_.at(one.to);
       if (one.from >= blocks_)
         return no_such_block(one.from, blocks_);
       const auto* from =
           static_cast<const std::byte*>(from_.data()) + one.from * own_.bytes_per_block;
-      status = cudaMemcpyAsync(own_.memory->as() + one.to * own_.bytes_per_block, from,
-                               own_.bytes_per_block, cudaMemcpyDefault, stream_);
+      status = cudaMemcpyAsync(to, from, own_.bytes_per_block, cudaMemcpyDefault, stream_);
       if (status != cudaSuccess)
         break;
     }

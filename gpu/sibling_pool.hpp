@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include "gpu/device_memory.hpp"
+#include "runtime/core/check.hpp"
 #include "runtime/exec/backend.hpp"
 
 namespace tokenrouter::gpu {
@@ -19,6 +20,12 @@ struct pool_view {
   std::uint32_t device = 0;
   std::uint64_t bytes_per_block = 0;
   std::uint32_t blocks = 0;
+
+  /// Requires a block of the pool.
+  std::byte* at(block_id block) const {
+    check(block < blocks, "block id below the allocated count");
+    return memory->as() + block * bytes_per_block;
+  }
 };
 
 /// backend::kv_address of a pool; empty if others can't map it.
